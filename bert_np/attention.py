@@ -1,0 +1,182 @@
+"""Multi-head self-attention: which token looks at which, and what it takes."""
+
+import math
+
+import numpy as np
+
+from bert_np.functional import dropout, dropout_mask, linear, softmax
+from bert_np.trace import record
+
+
+def create_attention_mask(input_ids, pad_token_id):
+    """Mark the real tokens with 1 and the padding with 0.
+
+    A token is padding where its id is pad_token_id. HuggingFace assumes
+    all ones instead where no mask is given.
+
+    Parameters
+    ----------
+    input_ids : ndarray of shape (B, T)
+    pad_token_id : int or None
+        None: nothing is padding.
+
+    Returns
+    -------
+    ndarray of shape (B, T)
+        int64, 1 or 0.
+
+    Examples
+    --------
+    >>> create_attention_mask(np.array([[101, 7592, 102, 0]]), pad_token_id=0)
+    array([[1, 1, 1, 0]])
+    """
+    if pad_token_id is None:
+        return np.ones(input_ids.shape, np.int64)
+    return (input_ids != pad_token_id).astype(np.int64)
+
+
+def split_heads(x, num_heads):
+    """Cut each vector into one slice a head, and put the heads before T.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    num_heads : int
+        A, which divides H.
+
+    Returns
+    -------
+    ndarray of shape (B, A, T, D)
+        A view: head a holds x[:, :, a*D : (a+1)*D].
+
+    Examples
+    --------
+    >>> split_heads(np.arange(8).reshape(1, 2, 4), num_heads=2)
+    array([[[[0, 1],
+             [4, 5]],
+            [[2, 3],
+             [6, 7]]]])
+    """
+    B, T, H = x.shape
+    return x.reshape(B, T, num_heads, H // num_heads).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x):
+    """Put the heads' slices side by side again: undoes split_heads.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, A, T, D)
+
+    Returns
+    -------
+    ndarray of shape (B, T, H)
+
+    Examples
+    --------
+    >>> x = np.arange(8).reshape(1, 2, 4)
+    >>> bool((merge_heads(split_heads(x, num_heads=2)) == x).all())
+    True
+    """
+    B, A, T, D = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, A * D)
+
+
+def scaled_dot_product(
+    q, k, v, visible=None, *, dropout_rate=0.0, trace=None, rng=None
+):
+    """Mix the values by how well each query matches each key.
+
+    probs = softmax(q kᵀ / sqrt(D)), context = probs v. A key that is not
+    visible gets probability exactly 0. A query that sees no key at all
+    looks at every key alike: its row is 1/T, never NaN.
+
+    Parameters
+    ----------
+    q : ndarray of shape (B, A, T, D)
+    k : ndarray of shape (B, A, T, D)
+    v : ndarray of shape (B, A, T, D)
+    visible : ndarray of bool that broadcasts to (B, A, T, T), optional
+        True where the query (row) may look at the key (column).
+    dropout_rate : float
+        Chance that a probability is dropped, where rng is given.
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+
+    Returns
+    -------
+    context : ndarray of shape (B, A, T, D)
+    probs : ndarray of shape (B, A, T, T)
+        Before dropout; each row (last axis) sums to 1.
+
+    Trace
+    -----
+    scores : (B, A, T, T)
+    masked_scores : (B, A, T, T)
+    probs : (B, A, T, T)
+
+    Source: Vaswani et al. 2017, equation 1.
+    """
+    scores = q @ k.swapaxes(-1, -2)  # (B, A, Tq, Tk)
+    scores /= math.sqrt(q.shape[-1])
+    record(trace, scores=scores)
+    if visible is not None:
+        np.copyto(scores, np.finfo(scores.dtype).min, where=~visible)
+    record(trace, masked_scores=scores)
+    probs = softmax(scores)
+    mask = dropout_mask(probs.shape, dropout_rate, rng, probs.dtype)
+    record(trace, probs=probs, dropout_mask=mask)
+    return dropout(probs, mask) @ v, probs
+
+
+def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
+    """Let every token gather from the tokens it looks at, head by head.
+
+    q, k, v = linear maps of x, cut into A heads; each head mixes the
+    values by softmax(q kᵀ / sqrt(D)); a last linear map joins the heads.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    params : dict
+        params["layers"][i]["attention"] of the parameter tree.
+    attention_mask : ndarray of shape (B, T)
+        1 for a real token, 0 for padding, which no query sees.
+    config : BertConfig
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+        Switches dropout of the probabilities on.
+
+    Returns
+    -------
+    output : ndarray of shape (B, T, H)
+    probs : ndarray of shape (B, A, T, T)
+        Row: the query, the token that looks. Column: the key.
+
+    Trace
+    -----
+    q : (B, A, T, D)
+    k : (B, A, T, D)
+    v : (B, A, T, D)
+    scores : (B, A, T, T)
+    masked_scores : (B, A, T, T)
+    probs : (B, A, T, T)
+    context : (B, T, H)
+    output : (B, T, H)
+
+    Source: Vaswani et al. 2017, section 3.2.2.
+    """
+    q, k, v = (
+        split_heads(linear(x, **params[name]), config.num_attention_heads)
+        for name in ("query", "key", "value")
+    )
+    record(trace, q=q, k=k, v=v)
+    visible = attention_mask[:, None, None, :].astype(bool)  # (B, 1, 1, Tk)
+    rate = config.attention_probs_dropout_prob
+    context, probs = scaled_dot_product(
+        q, k, v, visible, dropout_rate=rate, trace=trace, rng=rng
+    )
+    context = merge_heads(context)  # (B, T, H)
+    output = linear(context, **params["output"])
+    record(trace, context=context, output=output)
+    return output, probs

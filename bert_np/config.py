@@ -1,0 +1,243 @@
+"""The sizes and switches of a BERT: the fields of a ``config.json``."""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bert_np.errors import BertError
+
+# What HuggingFace calls an activation -> the function that computes it.
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_python": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu_fast": "gelu_tanh",
+    "relu": "relu",
+}
+
+SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+
+
+@dataclass(frozen=True)
+class BertConfig:
+    """The sizes and switches of a BERT; the defaults are BERT-Base.
+
+    Field names are those of HuggingFace's ``config.json``. A value that
+    no BERT can have raises BertError.
+
+    Source: Devlin et al. 2018, section 3 (sizes) and appendix A.2
+    (dropout, GELU).
+    """
+
+    vocab_size: int = 30522
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02
+    layer_norm_eps: float = 1e-12
+    pad_token_id: int | None = 0
+
+    def __post_init__(self):
+        for name in SIZES:
+            _require_size(name, getattr(self, name))
+        if self.hidden_size % self.num_attention_heads:
+            raise BertError(
+                f"num_attention_heads = {self.num_attention_heads} must divide "
+                f"hidden_size = {self.hidden_size}"
+            )
+        if not isinstance(self.hidden_act, str) or self.hidden_act not in ACTIVATIONS:
+            _refuse("hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}")
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            _require_number(name, getattr(self, name), "0 <= rate <= 1", 0.0, 1.0)
+        _require_number(
+            "initializer_range", self.initializer_range, "a finite number >= 0", 0.0
+        )
+        _require_number("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1", 0.0, 1.0)
+        if self.layer_norm_eps in (0, 1):
+            _refuse("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1")
+        if self.pad_token_id is not None:
+            self._check_pad_token_id()
+
+    def _check_pad_token_id(self):
+        is_int = type(self.pad_token_id) is int
+        if not is_int or not 0 <= self.pad_token_id < self.vocab_size:
+            allowed = f"None or an int in 0..{self.vocab_size - 1}"
+            _refuse("pad_token_id", self.pad_token_id, allowed)
+
+    @property
+    def head_size(self):
+        """D, the length of one head's query, key and value vectors."""
+        return self.hidden_size // self.num_attention_heads
+
+    @property
+    def activation(self):
+        """The name of the function in ``functional`` that hidden_act means."""
+        return ACTIVATIONS[self.hidden_act]
+
+    @classmethod
+    def base(cls):
+        """BERT-Base: 12 layers, hidden size 768, 12 heads."""
+        return cls()
+
+    @classmethod
+    def large(cls):
+        """BERT-Large: 24 layers, hidden size 1024, 16 heads."""
+        return cls(
+            hidden_size=1024,
+            num_hidden_layers=24,
+            num_attention_heads=16,
+            intermediate_size=4096,
+        )
+
+    @classmethod
+    def from_dict(cls, values):
+        """Read the entries of a ``config.json``.
+
+        Keys that do not change BERT's mathematics are ignored. Those that
+        announce another architecture are refused.
+
+        Parameters
+        ----------
+        values : dict
+            The decoded JSON object.
+
+        Raises
+        ------
+        BertError
+            Where the model is not a BERT or a value is impossible.
+        """
+        if not isinstance(values, dict):
+            _refuse("config", values, "a JSON object")
+        _require_bert(values)
+        _refuse_other_architectures(values)
+        known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
+        return cls(**known)
+
+    @classmethod
+    def from_json(cls, path):
+        """Read a ``config.json`` file; see from_dict."""
+        return cls.from_dict(read_json(path))
+
+    def to_dict(self):
+        """The fields as a dict that ``from_dict`` and HuggingFace read."""
+        return {"model_type": "bert", **asdict(self)}
+
+
+def read_json(path):
+    """Read a JSON file strictly.
+
+    Refused: a byte-order mark, bytes that are not UTF-8, a key given
+    twice, NaN and Infinity.
+
+    Raises
+    ------
+    BertError
+        Naming the file and what is wrong with it.
+    """
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise BertError(f"{path.name}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise BertError(f"{path.name}: not UTF-8 at byte {error.start}") from None
+    if text.startswith("\ufeff"):
+        raise BertError(f"{path.name}: begins with a byte-order mark; save it without")
+    return parse_json(text, path.name)
+
+
+def parse_json(text, source):
+    """Decode JSON text strictly; ``source`` names it in the message."""
+
+    def unique(pairs):
+        keys = [key for key, _ in pairs]
+        for key in keys:
+            if keys.count(key) > 1:
+                raise BertError(f"{source}: the key {key[:80]!r} stands twice")
+        return dict(pairs)
+
+    def constant(name):
+        raise BertError(f"{source}: {name} is not a JSON value")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+    except BertError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise BertError(f"{source}: not valid JSON ({error})") from None
+
+
+def _require_bert(values):
+    model_type = values.get("model_type")
+    if model_type == "bert":
+        return
+    if model_type is not None:
+        raise BertError(
+            f"config model_type = {_short(model_type)}, allowed: 'bert'. "
+            f"{_why_not(model_type)}"
+        )
+    names = values.get("architectures")
+    first = names[0] if isinstance(names, list) and names else None
+    if not (isinstance(first, str) and first.startswith("Bert")):
+        raise BertError(
+            "config has no model_type, and architectures = "
+            f"{_short(names)} does not begin with a Bert class"
+        )
+
+
+def _why_not(model_type):
+    """What differs where names and shapes look like BERT's."""
+    if model_type in ("roberta", "xlm-roberta", "camembert", "data2vec-text"):
+        return "Its tensors fit BERT's, but positions start at padding_idx + 1."
+    return "Its tensors may fit BERT's, but it computes something else."
+
+
+def _refuse_other_architectures(values):
+    for key in ("is_decoder", "add_cross_attention"):
+        if values.get(key):
+            _refuse(f"config {key}", values[key], "false: BERT is an encoder")
+    kind = values.get("position_embedding_type", "absolute")
+    if kind not in ("absolute", None):
+        _refuse("config position_embedding_type", kind, "'absolute'")
+    for key in ("pruned_heads", "quantization_config"):
+        if values.get(key):
+            _refuse(f"config {key}", values[key], "none: an unaltered BERT")
+    size = values.get("embedding_size")
+    if size is not None and size != values.get("hidden_size", BertConfig.hidden_size):
+        _refuse("config embedding_size", size, "the same as hidden_size")
+
+
+def _require_size(name, value):
+    if type(value) is not int or value < 1:
+        _refuse(name, value, "an int >= 1")
+
+
+def _require_number(name, value, allowed, lowest, highest=math.inf):
+    is_number = type(value) in (int, float)
+    if not is_number or not math.isfinite(value) or not lowest <= value <= highest:
+        _refuse(name, value, allowed)
+
+
+def _refuse(name, value, allowed):
+    raise BertError(f"{name} = {_short(value)}, allowed: {allowed}")
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

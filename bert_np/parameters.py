@@ -1,0 +1,274 @@
+"""The parameter tree: its one statement, and what is derived from it."""
+
+import numpy as np
+
+from bert_np.errors import BertError
+
+
+def parameter_shapes(config, heads=False):
+    """The shape of every parameter, as the nested dict that params is.
+
+    ``W`` is always (in, out), so that code reads ``x @ W + b``.
+
+    Parameters
+    ----------
+    config : BertConfig
+    heads : bool
+        With the two pre-training heads, "mlm" and "nsp".
+
+    Returns
+    -------
+    dict
+        Nested like the parameters, with a tuple for each array.
+
+    Source: Devlin et al. 2018, section 3; the tree's names are ours.
+    """
+    H, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
+    shapes = {
+        "embeddings": {
+            "word": (V, H),
+            "position": (config.max_position_embeddings, H),
+            "segment": (config.type_vocab_size, H),
+            "norm": _norm(H),
+        },
+        "layers": [_layer(H, F) for _ in range(config.num_hidden_layers)],
+        "pooler": _linear(H, H),
+    }
+    if heads:
+        # The MLM head's output matrix is embeddings.word: tied, not counted twice.
+        shapes["mlm"] = {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)}
+        shapes["nsp"] = _linear(H, 2)
+    return shapes
+
+
+def _layer(H, F):
+    return {
+        "attention": {
+            "query": _linear(H, H),
+            "key": _linear(H, H),
+            "value": _linear(H, H),
+            "output": _linear(H, H),
+        },
+        "attention_norm": _norm(H),
+        "ffn": {"inner": _linear(H, F), "outer": _linear(F, H)},
+        "ffn_norm": _norm(H),
+    }
+
+
+def _linear(size_in, size_out):
+    return {"W": (size_in, size_out), "b": (size_out,)}
+
+
+def _norm(H):
+    return {"gamma": (H,), "beta": (H,)}
+
+
+def leaves(tree, path=""):
+    """Yield (path, leaf) for each leaf of a tree, in the tree's order.
+
+    A path is dotted, such as "layers.0.attention.query.W".
+    """
+    if isinstance(tree, (dict, list)):
+        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+        for key, branch in items:
+            yield from leaves(branch, f"{path}.{key}" if path else str(key))
+    else:
+        yield path, tree
+
+
+def map_leaves(function, tree, path=""):
+    """A tree of the same form with function(path, leaf) at each leaf."""
+    if isinstance(tree, dict):
+        items = tree.items()
+    elif isinstance(tree, list):
+        items = enumerate(tree)
+    else:
+        return function(path, tree)
+    mapped = {k: map_leaves(function, v, f"{path}.{k}" if path else str(k))
+              for k, v in items}
+    return mapped if isinstance(tree, dict) else list(mapped.values())
+
+
+def init_params(config, rng, heads=False, dtype=np.float32):
+    """Random parameters for a BERT that has not been trained.
+
+    Matrices are drawn from N(0, initializer_range²); biases and beta are
+    0, gamma is 1. The attention of such a model is nearly uniform noise.
+
+    Parameters
+    ----------
+    config : BertConfig
+    rng : numpy.random.Generator
+    heads : bool
+        With the two pre-training heads, "mlm" and "nsp".
+    dtype : numpy.float32 or numpy.float64
+
+    Returns
+    -------
+    dict
+        The parameter tree, as parameter_shapes states it.
+
+    Source: Devlin et al. 2018; the normal law is HuggingFace's, the
+    original code truncates it at two deviations.
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise BertError(
+            f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, "
+            "as np.random.default_rng(0) makes it"
+        )
+
+    def draw(path, shape):
+        name = path.rsplit(".", 1)[-1]
+        if name in ("b", "beta", "bias"):
+            return np.zeros(shape, dtype)
+        if name == "gamma":
+            return np.ones(shape, dtype)
+        weights = rng.standard_normal(shape, dtype)
+        weights *= config.initializer_range
+        return weights
+
+    return map_leaves(draw, parameter_shapes(config, heads))
+
+
+def count_params(params):
+    """The number of trainable values in a parameter tree.
+
+    A BERT-Base has 109,482,240; with both pre-training heads 110,106,428.
+    """
+    return sum(array.size for _, array in leaves(params))
+
+
+def check_params(params, config):
+    """Check that every parameter is there, with its shape and dtype.
+
+    The pooler and the two heads may be absent. All arrays must share one
+    dtype, float32 or float64. Values are not looked at.
+
+    Raises
+    ------
+    BertError
+        Naming the first array that is missing, unknown or wrong.
+    """
+    if not isinstance(params, dict):
+        raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
+    expected = parameter_shapes(config, heads=True)
+    for part in ("pooler", "mlm", "nsp"):
+        if part not in params:
+            del expected[part]
+    _check_tree(params, expected, "params")
+    _check_one_dtype(params)
+
+
+def _check_tree(tree, expected, path):
+    if isinstance(expected, tuple):
+        _check_array(tree, expected, path)
+    elif isinstance(expected, dict):
+        _check_keys(tree, expected, path)
+        for key, branch in expected.items():
+            _check_tree(tree[key], branch, f"{path}.{key}")
+    else:
+        _check_length(tree, len(expected), path)
+        for i, branch in enumerate(expected):
+            _check_tree(tree[i], branch, f"{path}.{i}")
+
+
+def _check_keys(tree, expected, path):
+    if not isinstance(tree, dict):
+        raise BertError(f"{path} is {type(tree).__name__}, allowed: a dict")
+    missing = [key for key in expected if key not in tree]
+    unknown = [key for key in tree if key not in expected]
+    if missing or unknown:
+        raise BertError(
+            f"{path}: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}, "
+            f"allowed: {list(expected)}"
+        )
+
+
+def _check_length(tree, length, path):
+    if not isinstance(tree, list):
+        raise BertError(f"{path} is {type(tree).__name__}, allowed: a list")
+    if len(tree) != length:
+        raise BertError(
+            f"{path} has {len(tree)} entries, allowed: {length} "
+            "(config.num_hidden_layers)"
+        )
+
+
+def _check_array(array, shape, path):
+    if not isinstance(array, np.ndarray):
+        raise BertError(f"{path} is {type(array).__name__}, allowed: numpy.ndarray")
+    if array.shape != shape:
+        transposed = array.ndim == 2 and array.shape[::-1] == shape
+        hint = ". It looks transposed: W is (in, out)" if transposed else ""
+        raise BertError(f"{path} has shape {array.shape}, allowed: {shape}{hint}")
+    if array.dtype.newbyteorder("=") not in (np.float32, np.float64):
+        raise BertError(f"{path} is {array.dtype}, allowed: float32 or float64")
+
+
+def _check_one_dtype(params):
+    dtypes = {array.dtype.newbyteorder("="): path for path, array in leaves(params)}
+    if len(dtypes) > 1:
+        found = ", ".join(f"{path} is {dtype}" for dtype, path in dtypes.items())
+        raise BertError(f"params: {found}; all arrays share one dtype")
+
+
+def parameter_ledger(config, heads=True):
+    """Where the parameters sit: rows of (part, how it is counted, count).
+
+    The total of embeddings, layers and pooler is the model that the
+    paper calls 110M. The layers alone are the "85 million" often quoted
+    for it; the difference is the embeddings and the pooler, not the MLM
+    head, whose output matrix is the word table.
+
+    Parameters
+    ----------
+    config : BertConfig
+    heads : bool
+        With rows for the two pre-training heads.
+
+    Returns
+    -------
+    list of (str, str, int)
+    """
+    shapes = parameter_shapes(config, heads=True)
+    L = config.num_hidden_layers
+    layer = _count(shapes["layers"][0])
+    rows = [
+        (f"embeddings: {name}", _formula(shapes["embeddings"][name]),
+         _count(shapes["embeddings"][name]))
+        for name in shapes["embeddings"]
+    ]
+    rows += [
+        (f"one layer: {name}", _formula(part), _count(part))
+        for name, part in shapes["layers"][0].items()
+    ]
+    rows += [
+        (f"all {L} layers", f"{L} × {layer:,}", L * layer),
+        ("pooler", _formula(shapes["pooler"]), _count(shapes["pooler"])),
+        ("model", "embeddings + layers + pooler",
+         _count({k: shapes[k] for k in ("embeddings", "layers", "pooler")})),
+    ]
+    if heads:
+        rows += [
+            ("MLM head", _formula(shapes["mlm"]), _count(shapes["mlm"])),
+            ("NSP head", _formula(shapes["nsp"]), _count(shapes["nsp"])),
+            ("model with both heads", "", _count(shapes)),
+        ]
+    return rows
+
+
+def _count(shapes):
+    return sum(int(np.prod(shape)) for _, shape in leaves(shapes))
+
+
+def _formula(shapes):
+    """The sizes that are summed, each product once: "4 × (768×768 + 768)"."""
+    terms = ["×".join(map(str, shape)) for _, shape in leaves(shapes)]
+    counts = {term: terms.count(term) for term in terms}
+    return " + ".join(t if n == 1 else f"{n}·({t})" for t, n in counts.items())
+
+
+def format_ledger(rows):
+    """The rows of parameter_ledger as a Markdown table."""
+    lines = ["| part | counted as | parameters |", "|---|---|---:|"]
+    return "\n".join(lines + [f"| {p} | {how} | {n:,} |" for p, how, n in rows])
