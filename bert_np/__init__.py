@@ -23,4 +23,5 @@ from bert_np.parameters import (
     parameter_shapes,
 )
 from bert_np.pooler import pool
+from bert_np.trace import compare
 

@@ -1,0 +1,247 @@
+"""Known mistakes in ports of BERT, and what each would give.
+
+``explain`` holds a wrong stage of a forward pass against them.
+"""
+
+import math
+
+import numpy as np
+
+from bert_np import functional
+
+# A masked score this low has probability 0, whatever number stands there.
+MASKED_SCORE = -5000.0
+
+
+def explain(stage, b, stages, params=None):
+    """Name the mistake that turns the correct trace's stage into b.
+
+    A mistake is named where it accounts for 95 % of the difference.
+
+    Parameters
+    ----------
+    stage : str
+        Dotted path, such as "layers.0.attention.probs".
+    b : ndarray
+        What the model under test has there.
+    stages : dict of str to ndarray
+        The correct trace, flat: dotted path to array.
+    params : dict, optional
+        The parameter tree; needed to see a missing transpose.
+
+    Returns
+    -------
+    str
+        Empty where no known mistake fits.
+    """
+    if np.isnan(b).any():
+        return "it holds NaN: did exp overflow, or a row have no visible key?"
+    a = np.asarray(stages[stage], np.float64)
+    b = np.asarray(b, np.float64)
+    allowed = 0.05 * np.abs(a - b).max()
+    for hint, mistaken in _candidates(stage, stages, params):
+        if mistaken.shape == b.shape and np.abs(mistaken - b).max() <= allowed:
+            return hint
+    return ""
+
+
+def _candidates(stage, stages, params):
+    """Yield (hint, what the stage would hold) for the mistakes known there."""
+    parent, _, name = stage.rpartition(".")
+    part = {
+        path.removeprefix(f"{parent}."): np.asarray(array, np.float64)
+        for path, array in stages.items()
+        if path.startswith(f"{parent}.")
+    }
+    group = "norm" if parent.endswith("_norm") and name == "output" else name
+    for hint, mistake in MISTAKES.get(group, {}).items():
+        try:
+            yield hint, mistake(part)
+        except KeyError:  # the stage that it starts from is not in the trace
+            continue
+    yield from _norm_mistakes(name, part)
+    if params is not None:
+        yield from _linear_mistakes(stage, stages, params)
+
+
+def _heads_without_transpose(x):
+    B, A, T, D = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, A, T, D)
+
+
+def _merged_without_transpose(x):
+    B, A, T, D = x.shape
+    return x.reshape(B, T, A * D)
+
+
+def _merged(x):
+    B, A, T, D = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(B, T, A * D)
+
+
+def _products(part):
+    return part["q"] @ part["k"].swapaxes(-1, -2)
+
+
+def _head_size(part):
+    return part["q"].shape[-1]
+
+
+def _inverted_mask(part):
+    lowest = part["masked_scores"].min()
+    return np.where(part["masked_scores"] < MASKED_SCORE, part["scores"], lowest)
+
+
+def _mask_after_softmax(part):
+    visible = part["masked_scores"] > MASKED_SCORE
+    return functional.softmax(part["scores"]) * visible
+
+
+def _before_activation(part):
+    return part["inner"] if "inner" in part else part["transform"]
+
+
+# Stage -> {what may have gone wrong: what that would give}. A part is the
+# correct trace's sub-dict in which the stage stands.
+MISTAKES = {
+    "sum": {
+        "the position vectors are missing": lambda p: p["word"] + p["segment"],
+        "the segment vectors are missing": lambda p: p["word"] + p["position"],
+    },
+    "q": {
+        "query and key are swapped": lambda p: p["k"],
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
+            lambda p: _heads_without_transpose(p["q"]),
+    },
+    "k": {
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
+            lambda p: _heads_without_transpose(p["k"]),
+    },
+    "v": {
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
+            lambda p: _heads_without_transpose(p["v"]),
+    },
+    "scores": {
+        "the scale 1/sqrt(head size) is missing": _products,
+        "scaled by sqrt of the hidden size: use the head size":
+            lambda p: _products(p) / math.sqrt(p["q"].shape[1] * _head_size(p)),
+        "divided by the head size: use its square root":
+            lambda p: _products(p) / _head_size(p),
+        "rows and columns are exchanged: queries are the rows":
+            lambda p: p["scores"].swapaxes(-1, -2),
+    },
+    "masked_scores": {
+        "the attention mask is not applied": lambda p: p["scores"],
+        "the attention mask is inverted: 1 is a real token": _inverted_mask,
+    },
+    "probs": {
+        "softmax over the queries: normalise over the keys, the last axis":
+            lambda p: functional.softmax(p["masked_scores"], axis=-2),
+        "the mask is applied after the softmax: the rows no longer sum to 1":
+            _mask_after_softmax,
+        "the attention mask is not applied":
+            lambda p: functional.softmax(p["scores"]),
+        "the attention mask is inverted: 1 is a real token":
+            lambda p: functional.softmax(_inverted_mask(p)),
+    },
+    "context": {
+        "heads are merged by reshape alone: transpose to (B, T, A, D) before it":
+            lambda p: _merged_without_transpose(p["probs"] @ p["v"]),
+        "the probabilities are transposed: rows are queries":
+            lambda p: _merged(p["probs"].swapaxes(-1, -2) @ p["v"]),
+    },
+    "activated": {
+        "tanh GELU; this model has the erf form":
+            lambda p: functional.gelu_tanh(_before_activation(p)),
+        "erf GELU; this model has the tanh form":
+            lambda p: functional.gelu(_before_activation(p)),
+        "ReLU in the place of GELU":
+            lambda p: functional.relu(_before_activation(p)),
+        "the activation is missing": _before_activation,
+    },
+    "logits": {
+        "the two columns are exchanged: 0 is 'is next'":
+            lambda p: p["logits"][..., ::-1],
+    },
+    "output": {"the tanh is missing": lambda p: p["dense"]},
+}
+
+
+def _norm_mistakes(name, part):
+    """LayerNorm done wrongly; gamma and beta are recovered from the trace."""
+    for source in ("residual", "sum", "activated"):
+        if source in part and name in ("norm", "output"):
+            x, y = part[source], part[name]
+            break
+    else:
+        return
+    yield "the layer norm is missing", x
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = np.square(centred).mean(axis=-1, keepdims=True)
+    gamma, beta = _fit_rows(centred / np.sqrt(variance + 1e-12), y)
+    n = x.shape[-1]
+    for eps in (1e-5, 1e-6, 1e-3):
+        yield f"layer norm with epsilon {eps:g}", (
+            gamma * centred / np.sqrt(variance + eps) + beta
+        )
+    yield "variance divided by n - 1: layer norm divides by n", (
+        gamma * centred / np.sqrt(variance * n / (n - 1)) + beta
+    )
+
+
+def _fit_rows(z, y):
+    """gamma and beta of y = gamma z + beta, by least squares per column."""
+    z, y = z.reshape(-1, z.shape[-1]), y.reshape(-1, y.shape[-1])
+    z_mean, y_mean = z.mean(axis=0), y.mean(axis=0)
+    gamma = ((z - z_mean) * (y - y_mean)).sum(axis=0) / np.square(z - z_mean).sum(axis=0)
+    return gamma, y_mean - gamma * z_mean
+
+
+# Stage of a linear map -> (its parameters, the stage that goes in), both
+# within a layer; "input" is what enters the layer.
+LAYER_LINEARS = {
+    "attention.q": ("attention.query", "input"),
+    "attention.k": ("attention.key", "input"),
+    "attention.v": ("attention.value", "input"),
+    "attention.output": ("attention.output", "attention.context"),
+    "ffn.inner": ("ffn.inner", "attention_norm.output"),
+    "ffn.outer": ("ffn.outer", "ffn.activated"),
+}
+
+
+def _linear_mistakes(stage, stages, params):
+    """The outcome of x Wᵀ + b where x W + b was due."""
+    found = _find_linear(stage, stages, params)
+    if found is None:
+        return
+    x, W, b, num_heads = found
+    if W.shape[0] != W.shape[1]:
+        return
+    y = functional.linear(x, W.T, b)
+    if num_heads:
+        B, T, H = y.shape
+        y = y.reshape(B, T, num_heads, H // num_heads).transpose(0, 2, 1, 3)
+    yield "the matrix is transposed: x @ W with W as (in, out)", y
+
+
+def _find_linear(stage, stages, params):
+    """(input, W, b, heads to split into or 0) of a linear stage, or None."""
+    if stage == "pooler.dense":
+        last = stages.get(f"layers.{len(params['layers']) - 1}.output")
+        return last if last is None else (last[:, 0], *params["pooler"].values(), 0)
+    top, _, rest = stage.partition(".")
+    index, _, name = rest.partition(".")
+    if top != "layers" or name not in LAYER_LINEARS:
+        return None
+    path, source = LAYER_LINEARS[name]
+    if source != "input":
+        source = f"layers.{index}.{source}"
+    else:
+        before = int(index) - 1
+        source = f"layers.{before}.output" if before >= 0 else "embeddings.output"
+    group, part = path.split(".")
+    linear = params["layers"][int(index)][group][part]
+    heads = stages[stage].shape[1] if stages[stage].ndim == 4 else 0
+    if source not in stages:
+        return None
+    return stages[source], linear["W"], linear["b"], heads
