@@ -1,0 +1,157 @@
+"""From text to answers: masked words, next sentence, sentence vectors."""
+
+import numpy as np
+
+from bert_np.errors import BertError
+from bert_np.functional import softmax
+from bert_np.heads import masked_lm_logits, next_sentence_logits
+from bert_np.model import bert
+from bert_np.tokenizer import pad_rows
+
+
+def fill_mask(text, params, config, tokenizer, top_k=5):
+    """Guess the word behind each [MASK] of a text.
+
+    Parameters
+    ----------
+    text : str or (str, str)
+        With one or more [MASK]; a pair is read as two segments.
+    params : dict
+        The parameter tree of a model with an MLM head.
+    config : BertConfig
+    tokenizer : Tokenizer
+    top_k : int
+        How many guesses for each [MASK].
+
+    Returns
+    -------
+    list of list of (str, float)
+        For each [MASK], the likeliest tokens with their probabilities,
+        the likeliest first. Each [MASK] is judged by itself: where there
+        are several, the best words need not fit together.
+
+    Raises
+    ------
+    BertError
+        Where the text has no [MASK] or the model no MLM head.
+
+    Source: Devlin et al. 2018, section 3.1, task 1.
+    """
+    _require_tokenizer(tokenizer)
+    if type(top_k) is not int or not 1 <= top_k <= tokenizer.vocab_size:
+        raise BertError(f"top_k = {top_k!r}, allowed: 1..{tokenizer.vocab_size}")
+    batch = tokenizer.encode_batch([text])
+    masked = np.flatnonzero(batch.input_ids[0] == tokenizer.mask_token_id)
+    if masked.size == 0:
+        raise BertError(f"text has no [MASK] (upper case): {text!r}")
+    hidden = _run(batch, params, config)["last_hidden_state"]
+    logits = masked_lm_logits(hidden[:, masked], params, config)[0]
+    probs = softmax(logits[:, : tokenizer.vocab_size].astype(np.float64))
+    best = np.argsort(-probs, axis=-1, kind="stable")[:, :top_k]
+    return [
+        [(tokenizer.tokens[i], float(row[i])) for i in ids]
+        for ids, row in zip(best, probs)
+    ]
+
+
+def next_sentence(a, b, params, config, tokenizer):
+    """The probability that text b follows text a.
+
+    Parameters
+    ----------
+    a, b : str
+    params : dict
+        The parameter tree of a model with pooler and NSP head.
+    config : BertConfig
+    tokenizer : Tokenizer
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Raises
+    ------
+    BertError
+        Where the model has no pooler or no NSP head.
+
+    Source: Devlin et al. 2018, section 3.1, task 2.
+    """
+    _require_tokenizer(tokenizer)
+    batch = tokenizer.encode_batch([(a, b)])
+    pooled = _run(batch, params, config)["pooler_output"]
+    logits = next_sentence_logits(pooled, params)
+    return float(softmax(logits.astype(np.float64))[0, 0])
+
+
+def embed_sentences(
+    texts, params, config, tokenizer, max_length=None, batch_size=32
+):
+    """Give each text one vector; the cosine of two is their dot product.
+
+    The mean of the last hidden states over the real tokens, [CLS] and
+    [SEP] included, scaled to length 1.
+
+    Parameters
+    ----------
+    texts : list of str
+    params : dict
+    config : BertConfig
+    tokenizer : Tokenizer
+    max_length : int, optional
+        Longer texts are cut to so many tokens. None: a text longer than
+        the model's positions is an error. sentence-transformers cuts
+        at 256 for all-MiniLM-L6-v2.
+    batch_size : int
+        Texts of like length are run together, so many at a time.
+
+    Returns
+    -------
+    ndarray of shape (N, H)
+        Row i belongs to texts[i]. Ten batches or more show a progress
+        bar.
+
+    Source: Reimers & Gurevych 2019 (1908.10084), section 3.
+    """
+    _require_tokenizer(tokenizer)
+    if type(batch_size) is not int or batch_size < 1:
+        raise BertError(f"batch_size = {batch_size!r}, allowed: an int >= 1")
+    if not isinstance(texts, (list, tuple)):
+        raise BertError(f"texts is {type(texts).__name__}, allowed: a list of str")
+    dtype = params["embeddings"]["word"].dtype
+    vectors = np.zeros((len(texts), config.hidden_size), dtype.newbyteorder("="))
+    encodings = [tokenizer.encode(text, max_length=max_length) for text in texts]
+    by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].tokens))
+    for start in _progress(range(0, len(texts), batch_size), "batches"):
+        rows = by_length[start : start + batch_size]
+        longest = len(encodings[rows[-1]].tokens)
+        batch = pad_rows([encodings[i] for i in rows], longest, tokenizer.pad_token_id)
+        hidden = _run(batch, params, config, attention=False)["last_hidden_state"]
+        vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
+    return vectors
+
+
+def _mean_over_tokens(hidden, attention_mask):
+    """Mean of the real tokens' vectors, scaled to length 1: (B, H)."""
+    real = attention_mask[:, :, None].astype(hidden.dtype)
+    mean = (hidden * real).sum(axis=1) / real.sum(axis=1)
+    return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+
+
+def _run(batch, params, config, attention=True):
+    return bert(
+        batch.input_ids, params, config, segment_ids=batch.segment_ids,
+        attention_mask=batch.attention_mask, return_attention=attention,
+    )
+
+
+def _require_tokenizer(tokenizer):
+    if tokenizer is None:
+        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+
+
+def _progress(items, unit):
+    """The items, with a progress bar where there are ten or more."""
+    from tqdm.auto import tqdm
+
+    return tqdm(items, unit=unit, disable=len(items) < 10)

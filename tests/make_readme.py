@@ -1,0 +1,43 @@
+"""Make the parts of the README that come from the code.
+
+    python tests/make_readme.py
+
+Rewrites the parameter ledger, and draws notebooks/images/attention.png.
+tests/test_readme.py fails where the README is not what this would write.
+"""
+
+import re
+from pathlib import Path
+
+from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+PICTURE = ROOT / "notebooks" / "images" / "attention.png"
+LEDGER = re.compile(r"(<!-- ledger.*?-->\n).*?(<!-- end of ledger -->)", re.DOTALL)
+
+
+def with_ledger(text):
+    """The README's text with the ledger of BERT-Base in its place."""
+    table = format_ledger(parameter_ledger(BertConfig.base()))
+    return LEDGER.sub(lambda m: f"{m[1]}{table}\n{m[2]}", text)
+
+
+def draw_picture():
+    """One head of MiniLM in numbers, and thumbnails of all of them."""
+    from bert_np.plotting import plot_attention, plot_model
+
+    params, config, tokenizer = load_pretrained("all-MiniLM-L6-v2")
+    batch = tokenizer.encode_batch(["The cat sat because it was tired."])
+    out = bert(batch.input_ids, params, config)
+    maps = [probs[0] for probs in out["attention_probs"]]
+    PICTURE.parent.mkdir(exist_ok=True)
+    figure = plot_model(maps, batch.tokens[0], title="MiniLM, all heads")
+    figure.savefig(PICTURE, dpi=100)
+    one = plot_attention(maps[3][1], batch.tokens[0], title="MiniLM, layer 3, head 1")
+    one.savefig(PICTURE.with_name("one_head.png"), dpi=100)
+
+
+if __name__ == "__main__":
+    README.write_text(with_ledger(README.read_text("utf-8")), "utf-8")
+    draw_picture()
