@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -166,11 +167,11 @@ def parse_json(text, source):
     """Decode JSON text strictly; ``source`` names it in the message."""
 
     def unique(pairs):
-        keys = [key for key, _ in pairs]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise BertError(f"{source}: the key {key[:80]!r} stands twice")
-        return dict(pairs)
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise BertError(f"{source}: the key {twice[:80]!r} stands twice")
+        return values
 
     def constant(name):
         raise BertError(f"{source}: {name} is not a JSON value")

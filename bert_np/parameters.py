@@ -151,6 +151,7 @@ def check_params(params, config):
     """
     if not isinstance(params, dict):
         raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
+    _check_length(params.get("layers"), config.num_hidden_layers, "params.layers")
     expected = parameter_shapes(config, heads=True)
     for part in ("pooler", "mlm", "nsp"):
         if part not in params:
@@ -167,7 +168,6 @@ def _check_tree(tree, expected, path):
         for key, branch in expected.items():
             _check_tree(tree[key], branch, f"{path}.{key}")
     else:
-        _check_length(tree, len(expected), path)
         for i, branch in enumerate(expected):
             _check_tree(tree[i], branch, f"{path}.{i}")
 
@@ -184,12 +184,13 @@ def _check_keys(tree, expected, path):
         )
 
 
-def _check_length(tree, length, path):
-    if not isinstance(tree, list):
-        raise BertError(f"{path} is {type(tree).__name__}, allowed: a list")
-    if len(tree) != length:
+def _check_length(layers, length, path):
+    """Before all else: sizes in a config must not make a large tree."""
+    if not isinstance(layers, list):
+        raise BertError(f"{path} is {type(layers).__name__}, allowed: a list")
+    if len(layers) != length:
         raise BertError(
-            f"{path} has {len(tree)} entries, allowed: {length} "
+            f"{path} has {len(layers)} entries, allowed: {length} "
             "(config.num_hidden_layers)"
         )
 
@@ -252,7 +253,7 @@ def parameter_ledger(config, heads=True):
         rows += [
             ("MLM head", _formula(shapes["mlm"]), _count(shapes["mlm"])),
             ("NSP head", _formula(shapes["nsp"]), _count(shapes["nsp"])),
-            ("model with both heads", "", _count(shapes)),
+            ("model with both heads", "model + MLM head + NSP head", _count(shapes)),
         ]
     return rows
 
@@ -262,13 +263,16 @@ def _count(shapes):
 
 
 def _formula(shapes):
-    """The sizes that are summed, each product once: "4 × (768×768 + 768)"."""
+    """The sizes that are summed, each once: "4×768×768 + 4×768"."""
     terms = ["×".join(map(str, shape)) for _, shape in leaves(shapes)]
     counts = {term: terms.count(term) for term in terms}
-    return " + ".join(t if n == 1 else f"{n}·({t})" for t, n in counts.items())
+    return " + ".join(t if n == 1 else f"{n}×{t}" for t, n in counts.items())
 
 
 def format_ledger(rows):
-    """The rows of parameter_ledger as a Markdown table."""
-    lines = ["| part | counted as | parameters |", "|---|---|---:|"]
-    return "\n".join(lines + [f"| {p} | {how} | {n:,} |" for p, how, n in rows])
+    """The rows of parameter_ledger as a Markdown table, with shares."""
+    whole = next(count for part, _, count in rows if part == "model")
+    lines = ["| part | counted as | parameters | of the model |", "|---|---|---:|---:|"]
+    for part, how, count in rows:
+        lines.append(f"| {part} | {how} | {count:,} | {count / whole:.1%} |")
+    return "\n".join(lines)

@@ -2,7 +2,7 @@
 
     python tests/make_readme.py
 
-Rewrites the parameter ledger, and draws notebooks/images/attention.png.
+Rewrites the parameter ledger and draws the two pictures.
 tests/test_readme.py fails where the README is not what this would write.
 """
 
@@ -13,7 +13,7 @@ from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
-PICTURE = ROOT / "notebooks" / "images" / "attention.png"
+PICTURES = ROOT / "notebooks" / "images"
 LEDGER = re.compile(r"(<!-- ledger.*?-->\n).*?(<!-- end of ledger -->)", re.DOTALL)
 
 
@@ -23,7 +23,7 @@ def with_ledger(text):
     return LEDGER.sub(lambda m: f"{m[1]}{table}\n{m[2]}", text)
 
 
-def draw_picture():
+def draw_pictures():
     """One head of MiniLM in numbers, and thumbnails of all of them."""
     from bert_np.plotting import plot_attention, plot_model
 
@@ -31,13 +31,13 @@ def draw_picture():
     batch = tokenizer.encode_batch(["The cat sat because it was tired."])
     out = bert(batch.input_ids, params, config)
     maps = [probs[0] for probs in out["attention_probs"]]
-    PICTURE.parent.mkdir(exist_ok=True)
-    figure = plot_model(maps, batch.tokens[0], title="MiniLM, all heads")
-    figure.savefig(PICTURE, dpi=100)
+    PICTURES.mkdir(exist_ok=True)
     one = plot_attention(maps[3][1], batch.tokens[0], title="MiniLM, layer 3, head 1")
-    one.savefig(PICTURE.with_name("one_head.png"), dpi=100)
+    one.savefig(PICTURES / "one_head.png", dpi=100)
+    all_heads = plot_model(maps, batch.tokens[0], title="MiniLM, every head")
+    all_heads.savefig(PICTURES / "all_heads.png", dpi=100)
 
 
 if __name__ == "__main__":
     README.write_text(with_ledger(README.read_text("utf-8")), "utf-8")
-    draw_picture()
+    draw_pictures()

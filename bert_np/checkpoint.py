@@ -1,0 +1,676 @@
+"""Files <-> parameters, in HuggingFace's layout.
+
+The only module that knows HuggingFace's tensor names, and the only place
+where a linear weight is transposed: their files hold (out, in), our tree
+holds (in, out). Files are read whole, never memory-mapped, and nothing
+is ever unpickled.
+
+Two things no reader can detect, since every shape fits: a square matrix
+that was stored transposed, and a wrong number of heads that still
+divides the hidden size.
+"""
+
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bert_np.config import BertConfig, parse_json, read_json
+from bert_np.errors import BertError
+from bert_np.parameters import check_params, leaves, map_leaves, parameter_shapes
+from bert_np.tokenizer import Tokenizer
+
+# ---------------------------------------------------------------- names
+# Where an array sits in our tree -> HuggingFace's module. {} is the layer.
+MODULES = {
+    "embeddings": "embeddings",
+    "embeddings.norm": "embeddings.LayerNorm",
+    "layers.{}.attention.query": "encoder.layer.{}.attention.self.query",
+    "layers.{}.attention.key": "encoder.layer.{}.attention.self.key",
+    "layers.{}.attention.value": "encoder.layer.{}.attention.self.value",
+    "layers.{}.attention.output": "encoder.layer.{}.attention.output.dense",
+    "layers.{}.attention_norm": "encoder.layer.{}.attention.output.LayerNorm",
+    "layers.{}.ffn.inner": "encoder.layer.{}.intermediate.dense",
+    "layers.{}.ffn.outer": "encoder.layer.{}.output.dense",
+    "layers.{}.ffn_norm": "encoder.layer.{}.output.LayerNorm",
+    "pooler": "pooler.dense",
+    "mlm": "cls.predictions",
+    "mlm.transform": "cls.predictions.transform.dense",
+    "mlm.norm": "cls.predictions.transform.LayerNorm",
+    "nsp": "cls.seq_relationship",
+}
+# The array's own name -> HuggingFace's.
+ARRAYS = {
+    "word": "word_embeddings.weight",
+    "position": "position_embeddings.weight",
+    "segment": "token_type_embeddings.weight",
+    "W": "weight",
+    "b": "bias",
+    "gamma": "weight",
+    "beta": "bias",
+    "bias": "bias",
+}
+# Second copies that some files hold; each must equal the array named.
+COPIES = {
+    "cls.predictions.decoder.weight": "embeddings.word",
+    "cls.predictions.decoder.bias": "mlm.bias",
+}
+POSITION_IDS = "embeddings.position_ids"
+OLD_NORM = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+BODY = re.compile(r"(.*?)((?:embeddings|encoder\.layer|pooler\.dense)\..*)", re.DOTALL)
+OTHER_HEADS = ("classifier.", "qa_outputs.")
+UNUSED = ("cls.", *OTHER_HEADS)
+
+
+def huggingface_name(path):
+    """HuggingFace's name of an array, without the prefix "bert.".
+
+    >>> huggingface_name("layers.3.ffn.inner.W")
+    'encoder.layer.3.intermediate.dense.weight'
+    """
+    module, array = re.sub("[0-9]+", "{}", path).rsplit(".", 1)
+    layer = re.findall("[0-9]+", path)
+    return f"{MODULES[module]}.{ARRAYS[array]}".format(*layer)
+
+
+# ---------------------------------------------------------------- files
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
+MAX_HEADER = 10_000_000  # bytes; that of a BERT-Large has 50 thousand
+FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+INTEGERS = {"I64": "<i8", "I32": "<i4"}  # position ids only
+CONVERT = (
+    "where transformers is installed and the file is trusted, call "
+    "AutoModel.from_pretrained(folder).save_pretrained(new_folder)"
+)
+AGAIN = "download it again"
+# How files begin that are found in the place of a safetensors file.
+SIGNATURES = (
+    (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
+    (b"PK", f"a ZIP archive, perhaps PyTorch's, which is not opened: {CONVERT}"),
+    (b"\x80", f"a Python pickle, which is not opened: {CONVERT}"),
+    (b"\x89HDF", f"an HDF5 file (TensorFlow): {CONVERT}"),
+    (b"GGUF", "a GGUF file (llama.cpp): get the model's safetensors file"),
+    (b"\x93NUMPY", "a NumPy array file: get the model's safetensors file"),
+    (b"<", f"an HTML or XML page, not the weights: {AGAIN}"),
+    (b"{", f"JSON text, perhaps a server's error message: {AGAIN}"),
+)
+
+
+def _check_folder(folder):
+    """The folder as a Path, if it is one."""
+    if not isinstance(folder, (str, Path)):
+        raise BertError(f"folder is {type(folder).__name__}, allowed: a str or a Path")
+    if not os.path.isdir(folder):
+        found = "is a file" if os.path.isfile(folder) else "does not exist"
+        raise BertError(f"folder {str(folder)!r} {found}, allowed: a model's folder")
+    return Path(folder)
+
+
+def _own_file(folder, name):
+    """The path of a file of the folder; links must not lead elsewhere.
+
+    The cache of huggingface_hub is the exception: its snapshots are links
+    into the blobs of the same model, models--owner--name/blobs.
+    """
+    path, home = folder / name, Path(os.path.realpath(folder))
+    blobs = [
+        place.parent / "blobs" for place in home.parents
+        if place.name == "snapshots" and place.parent.name.startswith("models--")
+    ]
+    real = Path(os.path.realpath(path))
+    if not any(real.is_relative_to(place) for place in (home, *blobs)):
+        raise BertError(f"{name} is a link that leaves the folder; put the file there")
+    if not os.path.isfile(path):
+        found = "is no readable file" if os.path.lexists(path) else "is missing"
+        raise BertError(f"{name} {found} in the folder {str(folder)!r}")
+    return path
+
+
+def _read_object(folder, name):
+    """The JSON object in a file of the folder; None without the file."""
+    if not os.path.lexists(folder / name):
+        return None
+    values = read_json(_own_file(folder, name))
+    if not isinstance(values, dict):
+        raise BertError(f"{name} is {type(values).__name__}, allowed: a JSON object")
+    return values
+
+
+def _read_headers(folder):
+    """What the weight files hold: {file: {tensor: (dtype, shape)}}."""
+    if os.path.lexists(folder / WEIGHTS):
+        return {WEIGHTS: _read_header(_own_file(folder, WEIGHTS))}
+    if os.path.lexists(folder / INDEX):
+        return _read_shard_headers(folder)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise BertError(f"folder {str(folder)!r}: {error.strerror}") from None
+    other = [n for n in names if re.search(r"\.(bin|h5|ckpt|pth?|msgpack)\b", n)]
+    if other:
+        raise BertError(f"{other[0][:60]} cannot be read, only {WEIGHTS}: {CONVERT}")
+    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
+
+
+def _read_shard_headers(folder):
+    shards = _read_object(folder, INDEX).get("weight_map")
+    if not isinstance(shards, dict) or not shards:
+        raise BertError(f"{INDEX}: weight_map is no object {{tensor: file}}")
+    headers = {}
+    for file in shards.values():
+        if not isinstance(file, str) or not SHARD.fullmatch(file):
+            raise BertError(
+                f"{INDEX}: file {file!r:.60}, allowed: names of files in the folder, "
+                "such as 'model-00001-of-00002.safetensors'"
+            )
+        if file not in headers:
+            headers[file] = _read_header(_own_file(folder, file))
+    _check_index(shards, headers)
+    return headers
+
+
+def _check_index(shards, headers):
+    """Each tensor stands in the shard that the index names, only there."""
+    for name, file in shards.items():
+        if name not in headers[file]:
+            raise BertError(f"{file} lacks {_show([name])}, which {INDEX} promises")
+    for file, header in headers.items():
+        for name in header:
+            if name not in shards:
+                raise BertError(f"{file}: {_show([name])} is not listed in {INDEX}")
+            if shards[name] != file:
+                raise BertError(
+                    f"{_show([name])} stands in two shards, {file} and {shards[name]}"
+                )
+
+
+def _read_header(path):
+    """The header of a safetensors file: {tensor: (dtype, shape)}."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(64)
+            length = int.from_bytes(start[:8], "little")
+            if start[8:9] != b"{" or length > min(size - 8, MAX_HEADER):
+                raise BertError(f"{path.name} {_what_is(start, length, size)}")
+            file.seek(8)
+            text = file.read(length)
+    except OSError as error:
+        raise BertError(f"{path.name} cannot be read: {error.strerror}") from None
+    return _parse_header(text, path.name, size)
+
+
+def _what_is(start, length, size):
+    """Say what a file is that is no whole safetensors file."""
+    if size == 0:
+        return f"is empty: {AGAIN}"
+    if start[8:9] == b"{" and length <= MAX_HEADER:
+        return f"is truncated: its header has {length} bytes, the file {size}: {AGAIN}"
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    for signature, kind in SIGNATURES:
+        if text.startswith(signature):
+            return f"is {kind}"
+    return f"is no safetensors file: it has {size} bytes and begins with {start[:8]!r}"
+
+
+def _parse_header(text, file, size):
+    try:
+        entries = parse_json(text.decode("utf-8"), file)
+    except UnicodeDecodeError as error:
+        raise BertError(f"{file}: header is not UTF-8 at byte {error.start}") from None
+    entries.pop("__metadata__", None)
+    for name, entry in entries.items():
+        if not _is_entry(entry):
+            raise BertError(f"{file}: the header's entry {_show([name])} is malformed")
+    ends = [entry["data_offsets"][1] for entry in entries.values()]
+    announced = 8 + len(text) + max(ends, default=0)
+    if size != announced:
+        kind = "is truncated" if size < announced else "is damaged"
+        raise BertError(
+            f"{file} {kind}: it has {size} bytes, its header announces {announced}: "
+            f"{AGAIN}"
+        )
+    return {n: (e["dtype"], tuple(e["shape"])) for n, e in entries.items()}
+
+
+def _is_entry(entry):
+    """Whether a tensor's entry in a header has the three parts it needs."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        return False
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(shape, list) or not isinstance(offsets, list):
+        return False
+    return len(offsets) == 2 and all(type(n) is int and n >= 0 for n in shape + offsets)
+
+
+def _read_tensors(path, header):
+    """Yield (name, bytes) of each tensor; each is let go once used."""
+    import safetensors
+
+    try:
+        tensors = safetensors.deserialize(path.read_bytes())
+    except (OSError, MemoryError, safetensors.SafetensorError) as error:
+        raise BertError(f"{path.name} cannot be read: {error}") from None
+    found = {name: (t["dtype"], tuple(t["shape"])) for name, t in tensors}
+    if found != header:
+        raise BertError(f"{path.name} was changed while it was read")
+    while tensors:
+        name, tensor = tensors.pop()
+        yield name, tensor["data"]
+
+
+# ----------------------------------------------------- into the tree
+def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
+    """Read a model and its tokenizer from a folder in HuggingFace's layout.
+
+    W = weightᵀ, copied to C order (in, out). Float16 and bfloat16 become
+    float32. A file of float64 alone stays float64, any mixture becomes
+    float32.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Holds config.json, model.safetensors (or shards and their index)
+        and, where there is a tokenizer, vocab.txt or tokenizer.json.
+        Links must stay in the folder, or in the model's own part of the
+        HuggingFace cache.
+    allow_nonfinite : bool
+        Accept NaN and infinity among the values.
+    report : dict, optional
+        An empty dict; gets lists of str under "files", "renamed",
+        "converted", "tied", "dropped", "unused" and "absent"; see
+        format_report.
+
+    Returns
+    -------
+    params : dict
+        The tree of parameter_shapes, read-only arrays; "pooler", "mlm"
+        and "nsp" only where the files hold them.
+    config : BertConfig
+    tokenizer : Tokenizer or None
+        None where the folder has no WordPiece vocabulary.
+
+    Raises
+    ------
+    BertError
+        Naming the file, the tensor, what was found and what is allowed.
+    """
+    if type(allow_nonfinite) is not bool:
+        found = f"{allow_nonfinite!r:.60}"
+        raise BertError(f"allow_nonfinite = {found}, allowed: True or False")
+    if report is not None and not isinstance(report, dict):
+        raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
+    folder = _check_folder(folder)
+    config = BertConfig.from_json(_own_file(folder, "config.json"))
+    headers = _read_headers(folder)
+    tokenizer = _load_tokenizer(folder, config)
+    found = {name: header[name] for header in headers.values() for name in header}
+    places, shapes = _place(found, config)
+    dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
+    arrays = {}
+    for file, header in headers.items():
+        for name, data in _read_tensors(folder / file, header):
+            if name in places:
+                array = _to_array(data, *found[name], places[name], dtype)
+                _store(arrays, name, places[name], array, allow_nonfinite)
+    if report is not None:
+        report.update(_report(headers, found, places, shapes, dtype))
+        if tokenizer is None:
+            report["unused"] += [n for n in (VOCAB, TOKENIZER) if (folder / n).exists()]
+    return map_leaves(lambda path, _: arrays[path], shapes), config, tokenizer
+
+
+def _place(found, config):
+    """Where each tensor goes: ({name: path}, the shapes of the tree)."""
+    names = _standard_names(found)
+    layers = {name.split(".")[2] for name in names if name.startswith("encoder.layer.")}
+    # One layer more than the weights have is enough to find one missing.
+    count = min(config.num_hidden_layers, len(layers) + 1)
+    shapes = parameter_shapes(replace(config, num_hidden_layers=count), heads=True)
+    paths = {huggingface_name(path): path for path, _ in leaves(shapes)}
+    paths |= COPIES | {POSITION_IDS: POSITION_IDS}
+    places = {name: paths[std] for std, name in names.items() if std in paths}
+    parts = {path.split(".")[0] for path in places.values()} | {"embeddings", "layers"}
+    shapes = {part: shape for part, shape in shapes.items() if part in parts}
+    _require_complete(found, places, shapes, len(layers), config.num_hidden_layers)
+    return places, shapes
+
+
+def _standard_names(found):
+    """{name as HuggingFace's models of today have it: name in the file}."""
+    names, prefixes, spellings = {}, {}, {}
+    for name in found:
+        match = None if name.startswith(UNUSED) else BODY.fullmatch(name)
+        standard = match[2] if match else name
+        if match:
+            prefixes[match[1]] = name
+        for old, new in OLD_NORM.items():
+            if standard.endswith((old, new)) and not name.startswith(OTHER_HEADS):
+                spellings[standard.endswith(old)] = name
+                standard = standard.removesuffix(old).removesuffix(new) + new
+        if standard in names:
+            both = _show([names[standard], name])
+            raise BertError(f"tensors {both} are two spellings of one, allowed: one")
+        names[standard] = name
+    _check_naming(prefixes, spellings)
+    return names
+
+
+def _check_naming(prefixes, spellings):
+    """One prefix, "bert." or none; gamma/beta everywhere or nowhere."""
+    for prefix, name in prefixes.items():
+        if prefix not in ("", "bert."):
+            raise BertError(
+                f"prefix {prefix!r:.60} of tensor {_show([name])}, allowed: 'bert.' or "
+                "none; rename the tensors"
+            )
+    for kind in (prefixes, spellings):
+        if len(kind) > 1:
+            raise BertError(
+                f"tensors {_show(kind.values())} mix two ways of naming, allowed: one "
+                "('bert.' or no prefix; LayerNorm.gamma/beta or weight/bias)"
+            )
+
+
+def _require_complete(found, places, shapes, layers, wanted):
+    """Every leaf of the tree has a tensor, every tensor is a known one."""
+    why, hint = "", ": another architecture than BERT"
+    if layers != wanted:
+        why, hint = f"config.json has {wanted} layers, the weights {layers}; ", ""
+    unknown = [n for n in found if n not in places and not n.startswith(UNUSED)]
+    if unknown:
+        raise BertError(f"{why}unknown tensors {_show(unknown)}{hint}")
+    filled = set(places.values())
+    missing = [huggingface_name(p) for p, _ in leaves(shapes) if p not in filled]
+    if missing:
+        raise BertError(f"{why}missing tensors {_show(missing)}")
+
+
+def _check_tensors(found, places, shapes, config):
+    """Check dtypes and shapes; the dtype that the parameters will have."""
+    P, kinds = config.max_position_embeddings, set()
+    for name, path in places.items():
+        kind, shape = found[name]
+        if path == POSITION_IDS:
+            dtypes, wanted = INTEGERS, [(1, P), (P,)]
+        else:
+            dtypes, wanted = FLOATS, [shapes[path]]
+            kinds.add(kind)
+        if path.endswith(".W"):
+            wanted = [shapes[path][::-1]]  # (out, in)
+        if kind not in dtypes:
+            allowed = ", ".join(dtypes)
+            raise BertError(f"{_show([name])} is {kind!r:.20}, allowed: {allowed}")
+        if shape not in wanted:
+            turned = len(shape) == 2 and shape[::-1] in wanted
+            hint = "; it looks transposed (TensorFlow layout?)" if turned else ""
+            raise BertError(
+                f"{_show([name])} has shape {str(shape):.60}, config.json asks for "
+                f"{wanted[0]}{hint}"
+            )
+    return np.float64 if kinds == {"F64"} else np.float32
+
+
+def _to_array(data, kind, shape, path, dtype):
+    """The values of one tensor as the array of our tree."""
+    array = np.frombuffer(data, (FLOATS | INTEGERS)[kind]).reshape(shape)
+    if kind in INTEGERS:
+        return array
+    if kind == "BF16":  # the upper half of a float32
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    with np.errstate(all="ignore"):  # too large for float32: inf, refused later
+        if path.endswith(".W"):
+            return np.array(array.T, dtype, order="C")  # (in, out)
+        return np.asarray(array, dtype)
+
+
+def _store(arrays, name, path, array, allow_nonfinite):
+    """Put an array in its place, unless it is only to be compared."""
+    if path == POSITION_IDS:
+        if not np.array_equal(array.ravel(), np.arange(array.size)):
+            raise BertError(f"{_show([name])} allowed: 0, 1, 2, ...")
+        return
+    if not allow_nonfinite and not np.isfinite(array).all():
+        raise BertError(
+            f"{_show([name])} holds NaN or infinity, allowed: finite numbers "
+            "(or pass allow_nonfinite=True)"
+        )
+    if path not in arrays:
+        array.flags.writeable = False
+        arrays[path] = array
+    elif not np.array_equal(arrays[path], array, equal_nan=True):
+        copy = next(copy for copy, original in COPIES.items() if original == path)
+        raise BertError(
+            f"{copy} differs from {huggingface_name(path)}, allowed: equal values or "
+            "none (the two are tied)"
+        )
+
+
+# -------------------------------------------------------------- reports
+def _show(names):
+    """The first five names, each cut to 50 characters."""
+    names = list(names)
+    plain = [n if n.isprintable() else ascii(n)[1:-1] for n in names[:5]]
+    short = [n if len(n) <= 50 else f"{n[:47]}..." for n in plain]
+    return ", ".join(short) + (", ..." if len(names) > 5 else "")
+
+
+def _report(headers, found, places, shapes, dtype):
+    target = np.dtype(dtype)
+    counts = Counter(places.values())
+    copies = [n for n in places if n in COPIES and counts[COPIES[n]] > 1]
+    old = [n for n in places if n.endswith(tuple(OLD_NORM)) or n in COPIES]
+    floats = {n: path for n, path in places.items() if path != POSITION_IDS}
+    return {
+        "files": list(headers),
+        "renamed": [f"{n} -> {places[n]}" for n in old if n not in copies],
+        "converted": [
+            f"{n}: {found[n][0]} -> {target}"
+            for n in floats
+            if found[n][0] != f"F{8 * target.itemsize}"
+        ],
+        "tied": [f"{n} = {places[n]}" for n in copies],
+        "dropped": [n for n in places if n not in floats],
+        "unused": [n for n in found if n not in places],
+        "absent": [part for part in ("pooler", "mlm", "nsp") if part not in shapes],
+    }
+
+
+def format_report(report):
+    """A few lines about what load_checkpoint noted in its report."""
+    lines = [f"{word} ({len(n)}): {_show(n)}" for word, n in report.items() if n]
+    return "\n".join(lines)
+
+
+# ------------------------------------------------------------ tokenizer
+VOCAB, TOKENIZER, SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+# Key of tokenizer_config.json -> argument of Tokenizer.
+OPTIONS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+# What a tokenizer.json must say for its vocabulary to be used as BERT's.
+WORDPIECE = {
+    ("model", "type"): "WordPiece",
+    ("model", "unk_token"): "[UNK]",
+    ("model", "continuing_subword_prefix"): "##",
+    ("model", "max_input_chars_per_word"): 100,
+    ("normalizer", "type"): "BertNormalizer",
+    ("normalizer", "clean_text"): True,
+    ("pre_tokenizer", "type"): "BertPreTokenizer",
+}
+# A token that vocab.txt cannot hold: line ends, surrogates, a byte-order mark.
+NO_LINE = re.compile("\n|\r\\Z|[\ud800-\udfff]|\\A\ufeff")
+CLASSES = ("BertTokenizer", "BertTokenizerFast",
+           "PreTrainedTokenizerFast", "TokenizersBackend", None)
+
+
+def _load_tokenizer(folder, config):
+    """The folder's tokenizer; None where it has no WordPiece like BERT's.
+
+    vocab.txt counts before tokenizer.json. What tokenizer_config.json says
+    of case and accents counts before what tokenizer.json says.
+    """
+    settings = _read_object(folder, SETTINGS) or {}
+    options = {new: settings[old] for old, new in OPTIONS.items() if old in settings}
+    if settings.get("tokenizer_class") not in CLASSES:
+        return None
+    if os.path.lexists(folder / VOCAB):
+        tokenizer = Tokenizer.from_vocab(_own_file(folder, VOCAB), **options)
+    else:
+        values = _read_object(folder, TOKENIZER)
+        if not values or not _is_wordpiece(values):
+            return None
+        said = values["normalizer"]
+        options = {new: said[new] for new in OPTIONS.values() if new in said} | options
+        tokenizer = Tokenizer.from_tokens(_vocabulary(values["model"]), **options)
+    _check_vocab_size(tokenizer, config)
+    return tokenizer
+
+
+def _is_wordpiece(values):
+    parts = {part: values.get(part) for part, _ in WORDPIECE}
+    return all(isinstance(part, dict) for part in parts.values()) and all(
+        parts[part].get(key) == wanted for (part, key), wanted in WORDPIECE.items()
+    )
+
+
+def _vocabulary(model):
+    """The tokens of a tokenizer.json in the order of their ids."""
+    ids = model.get("vocab")
+    whole = isinstance(ids, dict) and all(type(i) is int for i in ids.values())
+    if not whole or sorted(ids.values()) != list(range(len(ids))):
+        raise BertError(f"{TOKENIZER}: vocab must give the tokens the ids 0, 1, 2, ...")
+    return sorted(ids, key=ids.get)
+
+
+def _check_vocab_size(tokenizer, config):
+    if tokenizer.vocab_size > config.vocab_size:
+        raise BertError(
+            f"the vocabulary has {tokenizer.vocab_size} tokens, allowed: at most "
+            f"vocab_size = {config.vocab_size}"
+        )
+
+
+# --------------------------------------------------------------- saving
+def save_pretrained(folder, params, config, tokenizer=None):
+    """Write a folder that load_checkpoint and HuggingFace's library read.
+
+    weight = Wᵀ, everything else as it is; float64 stays float64. All
+    files are first written whole beside their places, then renamed, the
+    weights first, so no file is ever half-written; a process killed
+    between two renames leaves new weights beside the old config.json. A
+    folder where another model's tokenizer or shards would stay behind is
+    refused.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Made where it does not exist.
+    params : dict
+        The tree of parameter_shapes; pooler and heads may be absent.
+        Without pooler, HuggingFace makes up a random one.
+    config : BertConfig
+    tokenizer : Tokenizer, optional
+
+    Raises
+    ------
+    BertError
+        Where an argument is wrong, or a file cannot be written: then
+        the files that stood there are as before.
+    """
+    if not isinstance(config, BertConfig):
+        raise BertError(f"config is {type(config).__name__}, allowed: BertConfig")
+    check_params(params, config)
+    texts = {"config.json": _config_text(params, config)}
+    if tokenizer is not None:
+        texts = _tokenizer_texts(tokenizer, config) | texts
+    folder = _make_folder(folder)
+    stale = {VOCAB, SETTINGS, TOKENIZER, INDEX}.difference(texts)
+    for name in sorted(stale):
+        if os.path.lexists(folder / name):
+            raise BertError(f"{name} of another save is in {str(folder)!r}; remove it")
+    _write_all(folder, params, texts)
+
+
+def _config_text(params, config):
+    heads = tuple(part for part in ("mlm", "nsp") if part in params)
+    kind = {
+        (): "BertModel",
+        ("mlm",): "BertForMaskedLM",
+        ("nsp",): "BertForNextSentencePrediction",
+        ("mlm", "nsp"): "BertForPreTraining",
+    }[heads]
+    dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
+    values = config.to_dict() | {"architectures": [kind], "torch_dtype": str(dtype)}
+    return json.dumps(values, indent=2) + "\n"
+
+
+def _tokenizer_texts(tokenizer, config):
+    if not isinstance(tokenizer, Tokenizer):
+        kind = type(tokenizer).__name__
+        raise BertError(f"tokenizer is {kind}, allowed: a Tokenizer or None")
+    _check_vocab_size(tokenizer, config)
+    for token in tokenizer.tokens:
+        if NO_LINE.search(token):
+            raise BertError(f"token {token!r:.60} cannot be a line of {VOCAB}")
+    settings = {old: getattr(tokenizer, new) for old, new in OPTIONS.items()}
+    settings["tokenizer_class"] = "BertTokenizer"
+    settings["model_max_length"] = config.max_position_embeddings
+    return {
+        VOCAB: "".join(f"{token}\n" for token in tokenizer.tokens),
+        SETTINGS: json.dumps(settings, indent=2) + "\n",
+    }
+
+
+def _make_folder(folder):
+    if isinstance(folder, (str, Path)):
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise BertError(f"folder {str(folder)!r} cannot be made: {why}") from None
+    return _check_folder(folder)
+
+
+def _write_all(folder, params, texts):
+    """Write every file beside its place, then move all into place."""
+    from safetensors import SafetensorError
+
+    tag = os.urandom(4).hex()
+    temporary = {name: folder / f".{name}.{tag}.tmp" for name in (WEIGHTS, *texts)}
+    try:
+        for name, text in texts.items():
+            temporary[name].write_bytes(text.encode("utf-8"))
+        _write_weights(temporary[WEIGHTS], params)
+        shutil.copymode(temporary["config.json"], temporary[WEIGHTS])
+        for name, path in temporary.items():
+            os.replace(path, folder / name)
+    except (OSError, SafetensorError) as error:
+        raise BertError(f"{str(folder)!r} cannot be written: {error}") from None
+    finally:
+        for path in temporary.values():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _write_weights(path, params):
+    from safetensors.numpy import save_file
+
+    tensors = {}
+    for place, array in leaves(params):
+        prefix = "" if place.startswith(("mlm", "nsp")) else "bert."
+        array = array.T if place.endswith(".W") else array
+        # save_file writes wrong numbers where an array is not contiguous
+        # (safetensors#825) or, in old versions, not little-endian.
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        tensors[prefix + huggingface_name(place)] = array
+    save_file(tensors, path, metadata={"format": "pt"})

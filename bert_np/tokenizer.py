@@ -1,0 +1,567 @@
+"""Text to ids: cleaning, basic split, WordPiece, special tokens.
+
+    text         Héllo, unplayable
+    cleaning     hello, unplayable
+    basic split  hello  ,  unplayable
+    WordPiece    hello  ,  un ##play ##able
+    Encoding     [CLS] hello , un ##play ##able [SEP]  -> ids
+
+Every step knows where its characters stood in the original text, so each
+piece has offsets. Pieces, ids and offsets equal those of HuggingFace's
+BERT tokenizer (the `tokenizers` library).
+"""
+
+import os
+import re
+import string
+import unicodedata
+from dataclasses import dataclass, field
+from itertools import accumulate, groupby
+from types import MappingProxyType
+
+import numpy as np
+
+from bert_np.errors import BertError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL = re.compile("|".join(map(re.escape, SPECIAL_TOKENS)))
+TRUNCATIONS = ("longest_first", "only_first", "only_second")
+MAX_WORD_LENGTH = 100
+MAX_VOCAB_BYTES = 2**26
+MAX_PAD_TO = 2**20
+# U+2B820..U+2B91F is missing here because HuggingFace's table lacks it.
+CJK_BLOCKS = (("\u4e00", "\u9fff"), ("\u3400", "\u4dbf"), ("\uf900", "\ufaff"),
+              ("\U00020000", "\U0002a6df"), ("\U0002a700", "\U0002b73f"),
+              ("\U0002b740", "\U0002b81f"), ("\U0002b920", "\U0002ceaf"),
+              ("\U0002f800", "\U0002fa1f"))
+
+
+# ---------------------------------------------------------- text cleaning
+def clean_char(ch):
+    """Delete a control or format character, make white space a space."""
+    category = unicodedata.category(ch)
+    if ch in "\t\n\r" or category in ("Zs", "Zl", "Zp"):
+        return " "
+    return "" if category in ("Cc", "Cf", "Co") or ch == "\ufffd" else ch
+
+
+def space_cjk(ch):
+    """Put spaces around a CJK ideograph, so that it becomes a word."""
+    return f" {ch} " if any(a <= ch <= b for a, b in CJK_BLOCKS) else ch
+
+
+def drop_accent(ch):
+    """Delete an accent that Unicode counts as a nonspacing mark (Mn)."""
+    return "" if unicodedata.category(ch) == "Mn" else ch
+
+
+def substitute(text, sources, replace):
+    """Replace each character by a string; its source goes with it."""
+    table = {ch: replace(ch) for ch in set(text)}
+    if all(ch == new for ch, new in table.items()):
+        return text, sources
+    parts = [table[ch] for ch in text]
+    return "".join(parts), [s for s, part in zip(sources, parts) for _ in part]
+
+
+def sort_accents(text, sources):
+    """Put each run of accents into Unicode's canonical order (NFD).
+
+    Where a run is sorted, the sources stay and the characters that begin
+    a decomposition take them in turn: HuggingFace's way of counting.
+    """
+    if unicodedata.is_normalized("NFD", text):
+        return text, sources
+    begins = [k == 0 or sources[k - 1] != s for k, s in enumerate(sources)]
+    ordered = []
+    for is_accent, run in groupby(zip(map(unicodedata.combining, text), text, begins),
+                                  key=lambda item: item[0] > 0):
+        ordered += sorted(run, key=lambda item: item[0]) if is_accent else run
+    counts = accumulate(begin for _, _, begin in ordered)
+    origins = [s for s, begin in zip(sources, begins) if begin]
+    return ("".join(ch for _, ch, _ in ordered),
+            [origins[count - 1] for count in counts])
+
+
+def normalize(text, lowercase=True, strip_accents=None, handle_chinese_chars=True):
+    """Clean a text and remember where each character came from.
+
+    Parameters
+    ----------
+    text : str
+    lowercase : bool
+        Lower-case character by character.
+    strip_accents : bool or None
+        Delete accents; None does what `lowercase` says.
+    handle_chinese_chars : bool
+        Make every CJK ideograph a word.
+
+    Returns
+    -------
+    normalized : str
+    sources : sequence of int
+        `normalized[k]` comes from `text[sources[k]]`.
+
+    Source: BertNormalizer of HuggingFace tokenizers, in its order.
+
+    >>> normalize("É\\tno")
+    ('e no', [0, 1, 2, 3])
+    """
+    strip = lowercase if strip_accents is None else strip_accents
+
+    def spell(ch):
+        ch = clean_char(ch)
+        ch = space_cjk(ch) if handle_chinese_chars else ch
+        return unicodedata.normalize("NFD", ch) if strip else ch
+
+    def simplify(ch):
+        ch = drop_accent(ch) if strip else ch
+        return ch.lower() if lowercase else ch
+
+    text, sources = substitute(text, range(len(text)), spell)
+    if strip:
+        text, sources = sort_accents(text, sources)
+    return substitute(text, sources, simplify)
+
+
+# ------------------------------------------------------------ basic split
+def is_punctuation(ch):
+    """Say whether a character is punctuation, all of ASCII's included."""
+    return ch in string.punctuation or unicodedata.category(ch)[0] == "P"
+
+
+def basic_split(text):
+    """Split at white space and around every punctuation character.
+
+    Returns (word, start) pairs; the word stands at `text[start:]`.
+
+    >>> basic_split("well, no")
+    [('well', 0), (',', 4), ('no', 6)]
+    """
+    breaks = {ch for ch in set(text) if ch.isspace() or is_punctuation(ch)}
+    words, start = [], 0
+    for i, ch in enumerate(text):
+        if ch in breaks:
+            if start < i:
+                words.append((text[start:i], start))
+            if not ch.isspace():
+                words.append((ch, i))
+            start = i + 1
+    return words + [(text[start:], start)] if start < len(text) else words
+
+
+# -------------------------------------------------------------- WordPiece
+def longest_pieces(tokens):
+    """Map each beginning, "a" or "##a", to its longest piece's length."""
+    longest = {}
+    for token in tokens:
+        begin = token[:3] if token.startswith("##") else token[:1]
+        longest[begin] = max(len(token), longest.get(begin, 0))
+    return longest
+
+
+def wordpiece(word, vocab, longest=None):
+    """Cut a word greedily into the longest pieces that the vocabulary has.
+
+    Parameters
+    ----------
+    word : str
+    vocab : collection of str
+        Pieces; one that continues a word begins with "##".
+    longest : mapping or None
+        `longest_pieces(vocab)`, which spares the search lengths that no
+        piece has. The result is the same without.
+
+    Returns
+    -------
+    list of str
+        ["[UNK]"] where some rest begins with no piece, and for a word of
+        more than 100 characters.
+
+    Source: Wu et al. 2016 (1609.08144); Devlin et al. 2018, section 3.
+
+    >>> wordpiece("unplayable", {"un", "##play", "##able", "##a"})
+    ['un', '##play', '##able']
+    """
+    if len(word) > MAX_WORD_LENGTH:
+        return ["[UNK]"]
+    pieces, rest, prefix = [], word, ""
+    while rest != prefix:
+        most = len(rest)
+        if longest is not None:
+            most = min(most, longest.get(rest[:len(prefix) + 1], 0))
+        for end in range(most, len(prefix), -1):
+            if rest[:end] in vocab:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(rest[:end])
+        prefix = "##"
+        rest = prefix + rest[end:]
+    return pieces
+
+
+def cut_word(word, vocab, longest):
+    """List the pieces of a word as (piece, start, end) within the word."""
+    pieces = wordpiece(word, vocab, longest)
+    if pieces == ["[UNK]"]:
+        return [("[UNK]", 0, len(word))]
+    ends = list(accumulate(len(p) - 2 * (i > 0) for i, p in enumerate(pieces)))
+    return list(zip(pieces, [0] + ends, ends))
+
+
+def cut_text(text, tokenizer, allow_special):
+    """List the pieces of a text as (piece, start, end) within the text.
+
+    Special tokens act as white space on their neighbours and are put
+    back at the end. Each distinct word is cut once.
+    """
+    special = []
+    if allow_special:
+        special = [(m[0], *m.span()) for m in SPECIAL.finditer(text)]
+        text = SPECIAL.sub(lambda m: " " * len(m[0]), text)
+    clean, sources = normalize(text, tokenizer.lowercase, tokenizer.strip_accents,
+                               tokenizer.handle_chinese_chars)
+    words = basic_split(clean)
+    cuts = {word: cut_word(word, tokenizer.vocab, tokenizer.longest)
+            for word in {word for word, _ in words}}
+    pieces = [(piece, sources[at + start], sources[at + end - 1] + 1)
+              for word, at in words for piece, start, end in cuts[word]]
+    return sorted(special + pieces, key=lambda piece: piece[1])
+
+
+# --------------------------------------------------------------- Encoding
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """A text, a pair of texts or a batch, ready for the model.
+
+    Attributes
+    ----------
+    input_ids : ndarray of shape (T,) or (B, T), int64
+    segment_ids : ndarray of the same shape, int64
+        0 for the first text and for padding, 1 for the second text.
+    attention_mask : ndarray of the same shape, int64
+        1 for a real token, 0 for padding.
+    tokens : list of T str, or B such lists
+    offsets : list of T pairs (start, end), or B such lists
+        The token stands for `text[start:end]` of its own original text;
+        (0, 0) for the special tokens and the padding added here.
+    """
+
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+    attention_mask: np.ndarray
+    tokens: list
+    offsets: list
+
+
+def truncate(parts, room, truncation):
+    """Shorten one or two lists of pieces until `room` pieces are left.
+
+    longest_first cuts the longer list, at most to the shorter one's
+    length, then both to half of the room; an odd piece stays with the
+    longer list, on a tie with the second. only_first and only_second
+    leave at least one piece of the list that they cut.
+    """
+    first, second = lengths = [len(part) for part in [*parts, []][:2]]
+    excess = first + second - room
+    if excess <= 0:
+        return parts
+    if truncation == "longest_first":
+        short = min(first, second, room // 2)
+        kept = (short, room - short) if first <= second else (room - short, short)
+    else:
+        cut = TRUNCATIONS.index(truncation) - 1
+        kept = [n - excess * (i == cut) for i, n in enumerate(lengths)]
+        if kept[cut] < 1:
+            raise BertError(
+                f"truncation = {truncation!r} must remove {excess} of the "
+                f"{lengths[cut]} pieces of that text and leave at least one; "
+                "use 'longest_first' or a larger max_length")
+    return [part[:n] for part, n in zip(parts, kept)]
+
+
+def join_parts(parts, vocab):
+    """Build [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
+    row, segments = [("[CLS]", 0, 0)], [0]
+    for segment, part in enumerate(parts):
+        row += [*part, ("[SEP]", 0, 0)]
+        segments += [segment] * (len(part) + 1)
+    ids = np.array([vocab[token] for token, _, _ in row], dtype=np.int64)
+    return Encoding(ids, np.array(segments, dtype=np.int64), np.ones_like(ids),
+                    [token for token, _, _ in row],
+                    [(start, end) for _, start, end in row])
+
+
+def pad_rows(rows, length, pad_token_id):
+    """Stack encodings to a batch of shape (B, T), padded on the right."""
+    spare = [length - len(row.tokens) for row in rows]
+
+    def stack(name, fill):
+        return np.stack([np.pad(getattr(row, name), (0, n), constant_values=fill)
+                         for row, n in zip(rows, spare)])
+
+    return Encoding(stack("input_ids", pad_token_id), stack("segment_ids", 0),
+                    stack("attention_mask", 0),
+                    [row.tokens + ["[PAD]"] * n for row, n in zip(rows, spare)],
+                    [row.offsets + [(0, 0)] * n for row, n in zip(rows, spare)])
+
+
+# ----------------------------------------------------------------- checks
+def check_text(text, name):
+    """Refuse what is not a str, and a lone surrogate."""
+    if not isinstance(text, str):
+        raise BertError(f"{name} must be a str, got {type(text).__name__}")
+    found = re.search("[\ud800-\udfff]", text)
+    if found:
+        raise BertError(f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
+                        "surrogate and no character; decode the text anew")
+
+
+def check_count(value, name, least, most=None):
+    """Refuse what is not an int from least to most."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise BertError(f"{name} must be an int, got {type(value).__name__}")
+    if value < least or most is not None and value > most:
+        found = value if abs(int(value)) < 2**63 else "an int beyond 64 bits"
+        allowed = f"{least} or more" if most is None else f"{least}..{most}"
+        raise BertError(f"{name} = {found}, allowed {allowed}")
+
+
+def check_choice(value, name, allowed):
+    """Refuse a value that is not one of those allowed."""
+    if not any(value is a or isinstance(value, str) and value == a for a in allowed):
+        raise BertError(f"{name} = {value!r}, allowed {', '.join(map(repr, allowed))}")
+
+
+def check_ids(ids, vocab_size):
+    """Refuse what is not one row of ids of the vocabulary."""
+    try:
+        ids = np.asarray(ids)
+    except (ValueError, TypeError) as error:
+        raise BertError(f"ids must be one row of int: {error}") from None
+    if ids.ndim != 1 or ids.size and ids.dtype.kind not in "iu":
+        raise BertError(f"ids must be ints of shape (T,), got {ids.dtype} "
+                        f"of shape {ids.shape}")
+    for i in np.flatnonzero((ids < 0) | (ids >= vocab_size)):
+        raise BertError(f"ids[{i}] = {ids[i]}, allowed 0..{vocab_size - 1}")
+    return ids.tolist()
+
+
+def check_vocabulary(tokens, name):
+    """Refuse a vocabulary with doubles or without a special token."""
+    if not isinstance(tokens, (list, tuple)):
+        raise BertError(f"{name} must be a list of str, got {type(tokens).__name__}")
+    lines = {}
+    for line, token in enumerate(tokens, start=1):
+        if not isinstance(token, str):
+            raise BertError(f"{name}: entry {line} must be a str, "
+                            f"got {type(token).__name__}")
+        if lines.setdefault(token, line) != line:
+            raise BertError(f"{name}: {token!r} stands on lines {lines[token]} "
+                            f"and {line}, allowed once")
+    missing = [token for token in SPECIAL_TOKENS if token not in lines]
+    if missing:
+        raise BertError(f"{name} lacks {' '.join(missing)}; "
+                        f"needed are {' '.join(SPECIAL_TOKENS)}")
+
+
+def read_vocab(path):
+    """Read a vocab.txt: one entry a line, ended by a line feed alone."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise BertError(f"path must be a str or a Path, got {type(path).__name__}")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_VOCAB_BYTES + 1)
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BertError(f"{path}: byte {error.start} is not UTF-8; "
+                        "is this a vocab.txt?") from None
+    except (OSError, ValueError) as error:
+        raise BertError(f"{path}: cannot be read: "
+                        f"{getattr(error, 'strerror', error)}") from None
+    if len(data) > MAX_VOCAB_BYTES:
+        raise BertError(f"{path}: larger than {MAX_VOCAB_BYTES} bytes, no vocab.txt")
+    if text.startswith("\ufeff"):
+        raise BertError(f"{path}: begins with a byte-order mark; save it without")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+# -------------------------------------------------------------- Tokenizer
+@dataclass(frozen=True)
+class Tokenizer:
+    """A vocabulary and the rules that turn text into ids and back.
+
+    Make one with `Tokenizer.from_vocab` or `Tokenizer.from_tokens`.
+
+    Attributes
+    ----------
+    tokens : tuple of str
+        id -> token.
+    vocab : mapping of str to int
+        token -> id, read-only.
+    lowercase, strip_accents, handle_chinese_chars
+        See `normalize`.
+    longest : mapping of str to int
+        See `longest_pieces`.
+    vocab_size : int
+    pad_token_id, unk_token_id, cls_token_id, sep_token_id, mask_token_id : int
+    """
+
+    tokens: tuple = field(repr=False)
+    lowercase: bool = True
+    strip_accents: bool | None = None
+    handle_chinese_chars: bool = True
+    vocab: MappingProxyType = field(init=False, repr=False, compare=False)
+    vocab_size: int = field(init=False)
+    longest: MappingProxyType = field(init=False, repr=False, compare=False)
+    pad_token_id: int = field(init=False)
+    unk_token_id: int = field(init=False)
+    cls_token_id: int = field(init=False)
+    sep_token_id: int = field(init=False)
+    mask_token_id: int = field(init=False)
+
+    def __post_init__(self):
+        check_vocabulary(self.tokens, "tokens")
+        check_choice(self.lowercase, "lowercase", (True, False))
+        check_choice(self.strip_accents, "strip_accents", (True, False, None))
+        check_choice(self.handle_chinese_chars, "handle_chinese_chars", (True, False))
+        vocab = {token: i for i, token in enumerate(self.tokens)}
+        derived = {"tokens": tuple(self.tokens), "vocab": MappingProxyType(vocab),
+                   "vocab_size": len(vocab),
+                   "longest": MappingProxyType(longest_pieces(vocab))}
+        for token in SPECIAL_TOKENS:
+            derived[f"{token[1:-1].lower()}_token_id"] = vocab[token]
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+    def __reduce__(self):    # a mappingproxy cannot be pickled
+        return Tokenizer, (self.tokens, self.lowercase, self.strip_accents,
+                           self.handle_chinese_chars)
+
+    @classmethod
+    def from_tokens(cls, tokens, lowercase=True, strip_accents=None,
+                    handle_chinese_chars=True):
+        """Make a tokenizer from a list of entries; the place is the id."""
+        return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
+
+    @classmethod
+    def from_vocab(cls, path, lowercase=True, strip_accents=None,
+                   handle_chinese_chars=True):
+        """Make a tokenizer from a vocab.txt; the line, from 0, is the id."""
+        tokens = read_vocab(path)
+        check_vocabulary(tokens, path)
+        return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
+
+    def tokenize(self, text, allow_special=True):
+        """Cut a text into its pieces, a list of str, with nothing added."""
+        check_text(text, "text")
+        check_choice(allow_special, "allow_special", (True, False))
+        return [piece for piece, _, _ in cut_text(text, self, allow_special)]
+
+    def encode(self, text, pair=None, max_length=None,
+               truncation="longest_first", allow_special=True):
+        """Turn a text, or a pair of texts, into ids.
+
+        [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]
+
+        Parameters
+        ----------
+        text : str
+        pair : str or None
+            The second text. An empty one counts as none.
+        max_length : int or None
+            The most tokens allowed, [CLS] and [SEP] included.
+        truncation : str
+            Which text is shortened to reach it: "longest_first" (the
+            longer, then both), "only_first", "only_second".
+        allow_special : bool
+            Whether "[MASK]" and the like in the text (exact case, also
+            glued to a word) are special tokens or plain characters.
+
+        Returns
+        -------
+        Encoding
+            Arrays of shape (T,).
+
+        Raises
+        ------
+        BertError
+            For what is no text, and for a length that cannot be met.
+        """
+        check_text(text, "text")
+        check_text("" if pair is None else pair, "pair")
+        check_choice(truncation, "truncation", TRUNCATIONS)
+        check_choice(allow_special, "allow_special", (True, False))
+        texts = [text, pair] if pair else [text]
+        added = len(texts) + 1
+        if max_length is not None:
+            check_count(max_length, "max_length", added)
+        parts = [cut_text(part, self, allow_special) for part in texts]
+        if max_length is not None:
+            parts = truncate(parts, max_length - added, truncation)
+        return join_parts(parts, self.vocab)
+
+    def encode_batch(self, texts, pad_to=None, max_length=None,
+                     truncation="longest_first", allow_special=True):
+        """Turn several texts or pairs into ids, padded to one length.
+
+        Parameters
+        ----------
+        texts : list of str or of tuples (str, str)
+        pad_to : int or None
+            The length T of every row; None takes the longest row's.
+        max_length, truncation, allow_special
+            As in `encode`, for every row.
+
+        Returns
+        -------
+        Encoding
+            Arrays of shape (B, T).
+
+        Raises
+        ------
+        BertError
+            As in `encode`, naming the row; for an empty list; for a
+            pad_to below the longest row.
+        """
+        if not isinstance(texts, (list, tuple)) or len(texts) == 0:
+            raise BertError("texts must be a list of one or more str or tuples "
+                            f"(str, str), got {type(texts).__name__}"
+                            + " of length 0" * isinstance(texts, (list, tuple)))
+        if pad_to is not None:
+            check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
+        rows = []
+        for i, item in enumerate(texts):
+            pair = item if isinstance(item, tuple) and len(item) == 2 else (item,)
+            try:
+                rows.append(self.encode(*pair, max_length=max_length,
+                                        truncation=truncation,
+                                        allow_special=allow_special))
+            except BertError as error:
+                raise BertError(f"texts[{i}]: {error}") from None
+        longest = max(len(row.tokens) for row in rows)
+        if pad_to is not None and pad_to < longest:
+            raise BertError(f"pad_to = {pad_to}, but a row has {longest} tokens; "
+                            "give max_length too, or a larger pad_to")
+        return pad_rows(rows, pad_to or longest, self.pad_token_id)
+
+    def decode(self, ids, skip_special=False):
+        """Turn ids back into text.
+
+        Glues pieces with "##" to the one before and puts no space before
+        . , ! ? as HuggingFace's decoder does. Case and accents that
+        cleaning removed do not come back.
+
+        Parameters
+        ----------
+        ids : sequence or ndarray of int, shape (T,)
+            Each in 0..vocab_size - 1.
+        skip_special : bool
+            Leave out the five special tokens.
+        """
+        check_choice(skip_special, "skip_special", (True, False))
+        tokens = [self.tokens[i] for i in check_ids(ids, self.vocab_size)]
+        if skip_special:
+            tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
+        return re.sub(" (?=[.,!?])", "", " ".join(tokens).replace(" ##", ""))
