@@ -1,7 +1,7 @@
 """The sizes and switches of a BERT: the fields of a ``config.json``."""
 
 import json
-import math
+import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,10 +154,11 @@ def read_json(path):
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise BertError(f"{path.name}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError as error:
         raise BertError(f"{path.name}: not UTF-8 at byte {error.start}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", error)
+        raise BertError(f"{path.name}: cannot be read ({reason})") from None
     if text.startswith("\ufeff"):
         raise BertError(f"{path.name}: begins with a byte-order mark; save it without")
     return parse_json(text, path.name)
@@ -229,9 +230,8 @@ def _require_size(name, value):
         _refuse(name, value, "an int >= 1")
 
 
-def _require_number(name, value, allowed, lowest, highest=math.inf):
-    is_number = type(value) in (int, float)
-    if not is_number or not math.isfinite(value) or not lowest <= value <= highest:
+def _require_number(name, value, allowed, lowest, highest=sys.float_info.max):
+    if type(value) not in (int, float) or not lowest <= value <= highest:  # or NaN
         _refuse(name, value, allowed)
 
 

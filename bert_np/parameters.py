@@ -151,7 +151,9 @@ def check_params(params, config):
     """
     if not isinstance(params, dict):
         raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
-    _check_length(params.get("layers"), config.num_hidden_layers, "params.layers")
+    if "layers" not in params:
+        raise BertError(f"params: missing ['layers'], found {list(params)}")
+    _check_length(params["layers"], config.num_hidden_layers, "params.layers")
     expected = parameter_shapes(config, heads=True)
     for part in ("pooler", "mlm", "nsp"):
         if part not in params:
