@@ -1,0 +1,72 @@
+"""Every colour of the figures, each with one meaning."""
+
+import math
+from numbers import Real
+
+import matplotlib
+from matplotlib.colors import PowerNorm, to_rgb
+
+from bert_np.errors import BertError
+
+# The letters of attention. Each is readable as text on white.
+QUERY = "#0060A8"
+KEY = "#B34700"
+VALUE = "#00734F"
+MASKED = "#D4D4D4"
+HATCH = "#8C8C8C"
+
+ATTENTION_MAP = "viridis"
+
+
+def attention_colour_map():
+    """Give the colour map of attention; masked cells are grey."""
+    return matplotlib.colormaps[ATTENTION_MAP].with_extremes(bad=MASKED)
+
+
+def attention_norm(power=1.0):
+    """Map a probability p to the place p ** power on the colour map.
+
+    Parameters
+    ----------
+    power : float
+        Above 0. 1 is the plain scale from 0 to 1; 0.5 makes small
+        probabilities easier to tell apart.
+
+    Returns
+    -------
+    matplotlib.colors.PowerNorm
+        Fixed to 0..1, whatever the data.
+
+    Raises
+    ------
+    BertError
+        If power is not a finite number above 0.
+    """
+    number = isinstance(power, Real) and not isinstance(power, bool)
+    if not number or not math.isfinite(power) or power <= 0:
+        raise BertError(f"power = {power!r}, allowed: a finite number above 0")
+    return PowerNorm(gamma=float(power), vmin=0, vmax=1)
+
+
+def luminance(colour):
+    """Give the relative luminance of a colour, 0 black to 1 white.
+
+    Source: WCAG 2.1, definition of relative luminance.
+    """
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+              for c in to_rgb(colour)]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(first, second):
+    """Give the contrast of two colours, 1 (equal) to 21.
+
+    Source: WCAG 2.1, definition of contrast ratio.
+    """
+    low, high = sorted([luminance(first), luminance(second)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def text_colour(background):
+    """Choose black or white text, whichever is clearer on a colour."""
+    return max(("black", "white"), key=lambda c: contrast(c, background))
