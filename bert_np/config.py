@@ -140,6 +140,12 @@ class BertConfig:
         return {"model_type": "bert", **asdict(self)}
 
 
+def require_config(config):
+    """Refuse what is not a BertConfig."""
+    if not isinstance(config, BertConfig):
+        raise BertError(f"config is {type(config).__name__}, allowed: BertConfig")
+
+
 def read_json(path):
     """Read a JSON file strictly.
 

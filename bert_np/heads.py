@@ -78,7 +78,9 @@ def next_sentence_logits(pooler_output, params, *, trace=None):
     """
     nsp = _require_head(params, "nsp", "next-sentence (NSP)")
     if pooler_output is None:
-        raise BertError("pooler_output is None: this model has no pooler, NSP needs one")
+        raise BertError(
+            "pooler_output is None: this model has no pooler, NSP needs one"
+        )
     trace = branch(trace, "nsp")
     logits = linear(pooler_output, **nsp)  # (B, 2)
     record(trace, logits=logits)

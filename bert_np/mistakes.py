@@ -34,15 +34,22 @@ def explain(stage, b, stages, params=None):
     str
         Empty where no known mistake fits.
     """
-    if np.isnan(b).any():
-        return "it holds NaN: did exp overflow, or a row have no visible key?"
-    a = np.asarray(stages[stage], np.float64)
-    b = np.asarray(b, np.float64)
+    a, b = clip_masked(stage, stages[stage]), clip_masked(stage, b)
+    if not np.isfinite(b).all():
+        return "it holds NaN or infinity: did exp overflow, or a row see no key?"
     allowed = 0.05 * np.abs(a - b).max()
     for hint, mistaken in _candidates(stage, stages, params):
+        mistaken = clip_masked(stage, mistaken)
         if mistaken.shape == b.shape and np.abs(mistaken - b).max() <= allowed:
             return hint
     return ""
+
+
+def clip_masked(stage, array):
+    """The array in float64; every number that masks a score is the same."""
+    array = np.asarray(array, np.float64)
+    is_masked = stage.endswith("masked_scores")
+    return np.maximum(array, MASKED_SCORE) if is_masked else array
 
 
 def _candidates(stage, stages, params):
@@ -193,7 +200,8 @@ def _fit_rows(z, y):
     """gamma and beta of y = gamma z + beta, by least squares per column."""
     z, y = z.reshape(-1, z.shape[-1]), y.reshape(-1, y.shape[-1])
     z_mean, y_mean = z.mean(axis=0), y.mean(axis=0)
-    gamma = ((z - z_mean) * (y - y_mean)).sum(axis=0) / np.square(z - z_mean).sum(axis=0)
+    z, y_spread = z - z_mean, y - y_mean
+    gamma = (z * y_spread).sum(axis=0) / np.square(z).sum(axis=0)
     return gamma, y_mean - gamma * z_mean
 
 
@@ -228,7 +236,8 @@ def _find_linear(stage, stages, params):
     """(input, W, b, heads to split into or 0) of a linear stage, or None."""
     if stage == "pooler.dense":
         last = stages.get(f"layers.{len(params['layers']) - 1}.output")
-        return last if last is None else (last[:, 0], *params["pooler"].values(), 0)
+        pooler = params["pooler"]
+        return last if last is None else (last[:, 0], pooler["W"], pooler["b"], 0)
     top, _, rest = stage.partition(".")
     index, _, name = rest.partition(".")
     if top != "layers" or name not in LAYER_LINEARS:

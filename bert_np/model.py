@@ -3,7 +3,6 @@
 import numpy as np
 
 from bert_np.attention import create_attention_mask
-from bert_np.config import BertConfig
 from bert_np.embeddings import embed
 from bert_np.encoder import encoder
 from bert_np.errors import BertError
@@ -69,7 +68,7 @@ def bert(
 
     Source: Devlin et al. 2018, section 3.
     """
-    _check_model(params, config)
+    check_params(params, config)
     _check_options(trace, rng)
     input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
     _check_length(input_ids, config)
@@ -94,15 +93,11 @@ def bert(
     }
 
 
-def _check_model(params, config):
-    if not isinstance(config, BertConfig):
-        raise BertError(f"config is {type(config).__name__}, allowed: BertConfig")
-    check_params(params, config)
-
-
 def _check_options(trace, rng):
     if trace is not None and not isinstance(trace, dict):
-        raise BertError(f"trace is {type(trace).__name__}, allowed: an empty dict, None")
+        raise BertError(
+            f"trace is {type(trace).__name__}, allowed: an empty dict, None"
+        )
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise BertError(
             f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, None"
@@ -111,12 +106,13 @@ def _check_options(trace, rng):
 
 def _check_ids(name, ids, limit):
     """The ids as an intp array, or the one error."""
+    _refuse_bools(name, ids)
     array = _as_array(name, ids)
     if array.ndim != 2:
         raise BertError(f"{name}: expected (B, T), got {array.shape}")
     if array.shape[1] == 0:
         raise BertError(f"{name}: empty sequence, shape {array.shape}; T must be >= 1")
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise BertError(f"{name} has dtype {array.dtype}, allowed: integers")
     outside = (array < 0) | (array >= limit)
     if outside.any():
@@ -127,12 +123,21 @@ def _check_ids(name, ids, limit):
     return array.astype(np.intp)
 
 
+def _refuse_bools(name, ids):
+    """In a list beside ints, NumPy would take True for 1."""
+    rows = ids if isinstance(ids, (list, tuple)) else ()
+    for row in rows:
+        if isinstance(row, (list, tuple)) and bool in map(type, row):
+            raise BertError(f"{name} holds a bool, allowed: integers")
+
+
 def _as_array(name, values):
     if isinstance(values, np.ndarray):
-        return values
+        return np.asarray(values)  # no subclass: np.matrix indexes otherwise
     if not isinstance(values, (list, tuple)):
         raise BertError(
-            f"{name} is {type(values).__name__}, allowed: an array or nested lists (B, T)"
+            f"{name} is {type(values).__name__}, "
+            "allowed: an array or nested lists (B, T)"
         )
     lengths = [len(row) for row in values if isinstance(row, (list, tuple, np.ndarray))]
     if len(set(lengths)) > 1:
@@ -171,10 +176,10 @@ def _prepare_mask(attention_mask, input_ids, config):
     wrong = ~((mask == 0) | (mask == 1))
     if wrong.any():
         row, column = np.argwhere(wrong)[0]
-        hint = "; it looks additive: give 1 for real, 0 for padding" if (mask < -1).any() else ""
+        additive = "; it looks additive: give 1 for real, 0 for padding"
         raise BertError(
             f"attention_mask[{row}, {column}] = {mask[row, column]}, "
-            f"allowed: 0 or 1{hint}"
+            f"allowed: 0 or 1{additive if (mask < -1).any() else ''}"
         )
     return mask.astype(bool)
 

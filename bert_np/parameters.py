@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_np.config import require_config
 from bert_np.errors import BertError
 
 
@@ -23,6 +24,7 @@ def parameter_shapes(config, heads=False):
 
     Source: Devlin et al. 2018, section 3; the tree's names are ours.
     """
+    require_config(config)
     H, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     shapes = {
         "embeddings": {
@@ -116,6 +118,8 @@ def init_params(config, rng, heads=False, dtype=np.float32):
             f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, "
             "as np.random.default_rng(0) makes it"
         )
+    if dtype not in (np.float32, np.float64):
+        raise BertError(f"dtype = {dtype!r:.60}, allowed: np.float32, np.float64")
 
     def draw(path, shape):
         name = path.rsplit(".", 1)[-1]
@@ -149,6 +153,7 @@ def check_params(params, config):
     BertError
         Naming the first array that is missing, unknown or wrong.
     """
+    require_config(config)
     if not isinstance(params, dict):
         raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
     if "layers" not in params:

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.errors import BertError
-from bert_np.mistakes import MASKED_SCORE, explain
+from bert_np.mistakes import clip_masked, explain
 from bert_np.parameters import leaves
+
 
 def record(trace, **arrays):
     """Store named intermediate results; does nothing where trace is None.
@@ -78,7 +79,10 @@ class Comparison(NamedTuple):
 
     def __str__(self):
         if self.agree:
-            text = f"all {self.compared} stages agree, largest difference {self.largest:.1e}"
+            text = (
+                f"all {self.compared} stages agree, "
+                f"largest difference {self.largest:.1e}"
+            )
         else:
             text = (
                 f"first difference at {self.stage}{list(self.index)}: "
@@ -146,8 +150,7 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
 
 def _largest_gap(stage, a, b, rtol, atol):
     """The largest |a - b|, and its index where a and b do not agree."""
-    if stage.endswith("masked_scores"):
-        a, b = np.maximum(a, MASKED_SCORE), np.maximum(b, MASKED_SCORE)
+    a, b = clip_masked(stage, a), clip_masked(stage, b)
     if a.size == 0:
         return 0.0, None
     with np.errstate(invalid="ignore"):

@@ -1,0 +1,16 @@
+"""What several test files share."""
+
+import pytest
+
+from bert_np import BertError
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """(params, config, tokenizer) of all-MiniLM-L6-v2, fetched once."""
+    from bert_np.pretrained import load_pretrained
+
+    try:
+        return load_pretrained("all-MiniLM-L6-v2")
+    except BertError as error:
+        pytest.skip(f"all-MiniLM-L6-v2 cannot be had: {error}")
