@@ -21,10 +21,22 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_np.config import BertConfig, parse_json, read_json
+from bert_np.config import BertConfig
 from bert_np.errors import BertError
 from bert_np.parameters import check_params, leaves, map_leaves, parameter_shapes
 from bert_np.tokenizer import Tokenizer
+from bert_np.weight_files import (
+    FLOATS,
+    INDEX,
+    INTEGERS,
+    WEIGHTS,
+    check_folder,
+    own_file,
+    read_headers,
+    read_object,
+    read_tensors,
+    show,
+)
 
 # ---------------------------------------------------------------- names
 # Where an array sits in our tree -> HuggingFace's module. {} is the layer.
@@ -79,193 +91,6 @@ def huggingface_name(path):
     return f"{MODULES[module]}.{ARRAYS[array]}".format(*layer)
 
 
-# ---------------------------------------------------------------- files
-WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
-MAX_HEADER = 10_000_000  # bytes; that of a BERT-Large has 50 thousand
-FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-INTEGERS = {"I64": "<i8", "I32": "<i4"}  # position ids only
-CONVERT = (
-    "where transformers is installed and the file is trusted, call "
-    "AutoModel.from_pretrained(folder).save_pretrained(new_folder)"
-)
-AGAIN = "download it again"
-# How files begin that are found in the place of a safetensors file.
-SIGNATURES = (
-    (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
-    (b"PK", f"a ZIP archive, perhaps PyTorch's, which is not opened: {CONVERT}"),
-    (b"\x80", f"a Python pickle, which is not opened: {CONVERT}"),
-    (b"\x89HDF", f"an HDF5 file (TensorFlow): {CONVERT}"),
-    (b"GGUF", "a GGUF file (llama.cpp): get the model's safetensors file"),
-    (b"\x93NUMPY", "a NumPy array file: get the model's safetensors file"),
-    (b"<", f"an HTML or XML page, not the weights: {AGAIN}"),
-    (b"{", f"JSON text, perhaps a server's error message: {AGAIN}"),
-)
-
-
-def _check_folder(folder):
-    """The folder as a Path, if it is one."""
-    if not isinstance(folder, (str, Path)):
-        raise BertError(f"folder is {type(folder).__name__}, allowed: a str or a Path")
-    if not os.path.isdir(folder):
-        found = "is a file" if os.path.isfile(folder) else "does not exist"
-        raise BertError(f"folder {str(folder)!r} {found}, allowed: a model's folder")
-    return Path(folder)
-
-
-def _own_file(folder, name):
-    """The path of a file of the folder; links must not lead elsewhere.
-
-    The cache of huggingface_hub is the exception: its snapshots are links
-    into the blobs of the same model, models--owner--name/blobs.
-    """
-    path, home = folder / name, Path(os.path.realpath(folder))
-    blobs = [
-        place.parent / "blobs" for place in home.parents
-        if place.name == "snapshots" and place.parent.name.startswith("models--")
-    ]
-    real = Path(os.path.realpath(path))
-    if not any(real.is_relative_to(place) for place in (home, *blobs)):
-        raise BertError(f"{name} is a link that leaves the folder; put the file there")
-    if not os.path.isfile(path):
-        found = "is no readable file" if os.path.lexists(path) else "is missing"
-        raise BertError(f"{name} {found} in the folder {str(folder)!r}")
-    return path
-
-
-def _read_object(folder, name):
-    """The JSON object in a file of the folder; None without the file."""
-    if not os.path.lexists(folder / name):
-        return None
-    values = read_json(_own_file(folder, name))
-    if not isinstance(values, dict):
-        raise BertError(f"{name} is {type(values).__name__}, allowed: a JSON object")
-    return values
-
-
-def _read_headers(folder):
-    """What the weight files hold: {file: {tensor: (dtype, shape)}}."""
-    if os.path.lexists(folder / WEIGHTS):
-        return {WEIGHTS: _read_header(_own_file(folder, WEIGHTS))}
-    if os.path.lexists(folder / INDEX):
-        return _read_shard_headers(folder)
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError as error:
-        raise BertError(f"folder {str(folder)!r}: {error.strerror}") from None
-    other = [n for n in names if re.search(r"\.(bin|h5|ckpt|pth?|msgpack)\b", n)]
-    if other:
-        raise BertError(f"{other[0][:60]} cannot be read, only {WEIGHTS}: {CONVERT}")
-    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
-
-
-def _read_shard_headers(folder):
-    shards = _read_object(folder, INDEX).get("weight_map")
-    if not isinstance(shards, dict) or not shards:
-        raise BertError(f"{INDEX}: weight_map is no object {{tensor: file}}")
-    headers = {}
-    for file in shards.values():
-        if not isinstance(file, str) or not SHARD.fullmatch(file):
-            raise BertError(
-                f"{INDEX}: file {file!r:.60}, allowed: names of files in the folder, "
-                "such as 'model-00001-of-00002.safetensors'"
-            )
-        if file not in headers:
-            headers[file] = _read_header(_own_file(folder, file))
-    _check_index(shards, headers)
-    return headers
-
-
-def _check_index(shards, headers):
-    """Each tensor stands in the shard that the index names, only there."""
-    for name, file in shards.items():
-        if name not in headers[file]:
-            raise BertError(f"{file} lacks {_show([name])}, which {INDEX} promises")
-    for file, header in headers.items():
-        for name in header:
-            if name not in shards:
-                raise BertError(f"{file}: {_show([name])} is not listed in {INDEX}")
-            if shards[name] != file:
-                raise BertError(
-                    f"{_show([name])} stands in two shards, {file} and {shards[name]}"
-                )
-
-
-def _read_header(path):
-    """The header of a safetensors file: {tensor: (dtype, shape)}."""
-    try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            start = file.read(64)
-            length = int.from_bytes(start[:8], "little")
-            if start[8:9] != b"{" or length > min(size - 8, MAX_HEADER):
-                raise BertError(f"{path.name} {_what_is(start, length, size)}")
-            file.seek(8)
-            text = file.read(length)
-    except OSError as error:
-        raise BertError(f"{path.name} cannot be read: {error.strerror}") from None
-    return _parse_header(text, path.name, size)
-
-
-def _what_is(start, length, size):
-    """Say what a file is that is no whole safetensors file."""
-    if size == 0:
-        return f"is empty: {AGAIN}"
-    if start[8:9] == b"{" and length <= MAX_HEADER:
-        return f"is truncated: its header has {length} bytes, the file {size}: {AGAIN}"
-    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
-    for signature, kind in SIGNATURES:
-        if text.startswith(signature):
-            return f"is {kind}"
-    return f"is no safetensors file: it has {size} bytes and begins with {start[:8]!r}"
-
-
-def _parse_header(text, file, size):
-    try:
-        entries = parse_json(text.decode("utf-8"), file)
-    except UnicodeDecodeError as error:
-        raise BertError(f"{file}: header is not UTF-8 at byte {error.start}") from None
-    entries.pop("__metadata__", None)
-    for name, entry in entries.items():
-        if not _is_entry(entry):
-            raise BertError(f"{file}: the header's entry {_show([name])} is malformed")
-    ends = [entry["data_offsets"][1] for entry in entries.values()]
-    announced = 8 + len(text) + max(ends, default=0)
-    if size != announced:
-        kind = "is truncated" if size < announced else "is damaged"
-        raise BertError(
-            f"{file} {kind}: it has {size} bytes, its header announces {announced}: "
-            f"{AGAIN}"
-        )
-    return {n: (e["dtype"], tuple(e["shape"])) for n, e in entries.items()}
-
-
-def _is_entry(entry):
-    """Whether a tensor's entry in a header has the three parts it needs."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
-        return False
-    shape, offsets = entry.get("shape"), entry.get("data_offsets")
-    if not isinstance(shape, list) or not isinstance(offsets, list):
-        return False
-    return len(offsets) == 2 and all(type(n) is int and n >= 0 for n in shape + offsets)
-
-
-def _read_tensors(path, header):
-    """Yield (name, bytes) of each tensor; each is let go once used."""
-    import safetensors
-
-    try:
-        tensors = safetensors.deserialize(path.read_bytes())
-    except (OSError, MemoryError, safetensors.SafetensorError) as error:
-        raise BertError(f"{path.name} cannot be read: {error}") from None
-    found = {name: (t["dtype"], tuple(t["shape"])) for name, t in tensors}
-    if found != header:
-        raise BertError(f"{path.name} was changed while it was read")
-    while tensors:
-        name, tensor = tensors.pop()
-        yield name, tensor["data"]
-
-
 # ----------------------------------------------------- into the tree
 def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     """Read a model and its tokenizer from a folder in HuggingFace's layout.
@@ -307,16 +132,16 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         raise BertError(f"allow_nonfinite = {found}, allowed: True or False")
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
-    folder = _check_folder(folder)
-    config = BertConfig.from_json(_own_file(folder, "config.json"))
-    headers = _read_headers(folder)
+    folder = check_folder(folder)
+    config = BertConfig.from_json(own_file(folder, "config.json"))
+    headers = read_headers(folder)
     tokenizer = _load_tokenizer(folder, config)
     found = {name: header[name] for header in headers.values() for name in header}
     places, shapes = _place(found, config)
     dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
     arrays = {}
     for file, header in headers.items():
-        for name, data in _read_tensors(folder / file, header):
+        for name, data in read_tensors(folder / file, header):
             if name in places:
                 array = _to_array(data, *found[name], places[name], dtype)
                 _store(arrays, name, places[name], array, allow_nonfinite)
@@ -356,7 +181,7 @@ def _standard_names(found):
                 spellings[standard.endswith(old)] = name
                 standard = standard.removesuffix(old).removesuffix(new) + new
         if standard in names:
-            both = _show([names[standard], name])
+            both = show([names[standard], name])
             raise BertError(f"tensors {both} are two spellings of one, allowed: one")
         names[standard] = name
     _check_naming(prefixes, spellings)
@@ -368,13 +193,13 @@ def _check_naming(prefixes, spellings):
     for prefix, name in prefixes.items():
         if prefix not in ("", "bert."):
             raise BertError(
-                f"prefix {prefix!r:.60} of tensor {_show([name])}, allowed: 'bert.' or "
+                f"prefix {prefix!r:.60} of tensor {show([name])}, allowed: 'bert.' or "
                 "none; rename the tensors"
             )
     for kind in (prefixes, spellings):
         if len(kind) > 1:
             raise BertError(
-                f"tensors {_show(kind.values())} mix two ways of naming, allowed: one "
+                f"tensors {show(kind.values())} mix two ways of naming, allowed: one "
                 "('bert.' or no prefix; LayerNorm.gamma/beta or weight/bias)"
             )
 
@@ -386,11 +211,11 @@ def _require_complete(found, places, shapes, layers, wanted):
         why, hint = f"config.json has {wanted} layers, the weights {layers}; ", ""
     unknown = [n for n in found if n not in places and not n.startswith(UNUSED)]
     if unknown:
-        raise BertError(f"{why}unknown tensors {_show(unknown)}{hint}")
+        raise BertError(f"{why}unknown tensors {show(unknown)}{hint}")
     filled = set(places.values())
     missing = [huggingface_name(p) for p, _ in leaves(shapes) if p not in filled]
     if missing:
-        raise BertError(f"{why}missing tensors {_show(missing)}")
+        raise BertError(f"{why}missing tensors {show(missing)}")
 
 
 def _check_tensors(found, places, shapes, config):
@@ -407,12 +232,12 @@ def _check_tensors(found, places, shapes, config):
             wanted = [shapes[path][::-1]]  # (out, in)
         if kind not in dtypes:
             allowed = ", ".join(dtypes)
-            raise BertError(f"{_show([name])} is {kind!r:.20}, allowed: {allowed}")
+            raise BertError(f"{show([name])} is {kind!r:.20}, allowed: {allowed}")
         if shape not in wanted:
             turned = len(shape) == 2 and shape[::-1] in wanted
             hint = "; it looks transposed (TensorFlow layout?)" if turned else ""
             raise BertError(
-                f"{_show([name])} has shape {str(shape):.60}, config.json asks for "
+                f"{show([name])} has shape {str(shape):.60}, config.json asks for "
                 f"{wanted[0]}{hint}"
             )
     return np.float64 if kinds == {"F64"} else np.float32
@@ -435,11 +260,11 @@ def _store(arrays, name, path, array, allow_nonfinite):
     """Put an array in its place, unless it is only to be compared."""
     if path == POSITION_IDS:
         if not np.array_equal(array.ravel(), np.arange(array.size)):
-            raise BertError(f"{_show([name])} allowed: 0, 1, 2, ...")
+            raise BertError(f"{show([name])} allowed: 0, 1, 2, ...")
         return
     if not allow_nonfinite and not np.isfinite(array).all():
         raise BertError(
-            f"{_show([name])} holds NaN or infinity, allowed: finite numbers "
+            f"{show([name])} holds NaN or infinity, allowed: finite numbers "
             "(or pass allow_nonfinite=True)"
         )
     if path not in arrays:
@@ -454,14 +279,6 @@ def _store(arrays, name, path, array, allow_nonfinite):
 
 
 # -------------------------------------------------------------- reports
-def _show(names):
-    """The first five names, each cut to 50 characters."""
-    names = list(names)
-    plain = [n if n.isprintable() else ascii(n)[1:-1] for n in names[:5]]
-    short = [n if len(n) <= 50 else f"{n[:47]}..." for n in plain]
-    return ", ".join(short) + (", ..." if len(names) > 5 else "")
-
-
 def _report(headers, found, places, shapes, dtype):
     target = np.dtype(dtype)
     counts = Counter(places.values())
@@ -485,7 +302,7 @@ def _report(headers, found, places, shapes, dtype):
 
 def format_report(report):
     """A few lines about what load_checkpoint noted in its report."""
-    lines = [f"{word} ({len(n)}): {_show(n)}" for word, n in report.items() if n]
+    lines = [f"{word} ({len(n)}): {show(n)}" for word, n in report.items() if n]
     return "\n".join(lines)
 
 
@@ -519,14 +336,14 @@ def _load_tokenizer(folder, config):
     vocab.txt counts before tokenizer.json. What tokenizer_config.json says
     of case and accents counts before what tokenizer.json says.
     """
-    settings = _read_object(folder, SETTINGS) or {}
+    settings = read_object(folder, SETTINGS) or {}
     options = {new: settings[old] for old, new in OPTIONS.items() if old in settings}
     if settings.get("tokenizer_class") not in CLASSES:
         return None
     if os.path.lexists(folder / VOCAB):
-        tokenizer = Tokenizer.from_vocab(_own_file(folder, VOCAB), **options)
+        tokenizer = Tokenizer.from_vocab(own_file(folder, VOCAB), **options)
     else:
-        values = _read_object(folder, TOKENIZER)
+        values = read_object(folder, TOKENIZER)
         if not values or not _is_wordpiece(values):
             return None
         said = values["normalizer"]
@@ -638,7 +455,7 @@ def _make_folder(folder):
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
             raise BertError(f"folder {str(folder)!r} cannot be made: {why}") from None
-    return _check_folder(folder)
+    return check_folder(folder)
 
 
 def _write_all(folder, params, texts):

@@ -1,7 +1,5 @@
 """From ids to vectors."""
 
-import numpy as np
-
 from bert_np.functional import dropout, dropout_mask, layer_norm
 from bert_np.trace import record
 

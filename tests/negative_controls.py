@@ -214,6 +214,20 @@ EDITS = {
          "array"),
         ("any prefix accepted", 'if prefix not in ("", "bert."):', "if False:"),
     ],
+    "weight_files": [
+        ("a link may leave the folder",
+         "if not any(real.is_relative_to(place) for place in (home, *blobs)):",
+         "if False:"),
+        ("a file of another length is read", "if size != announced:",
+         "if size > announced + 10**9:"),
+        ("shards anywhere on the disk",
+         "if not isinstance(file, str) or not SHARD.fullmatch(file):",
+         "if not isinstance(file, str):"),
+    ],
+    "pretrained": [
+        ("the hash is not looked at", "if found != expected:",
+         "if found[0] != expected[0]:"),
+    ],
     "mistakes": [
         ("every hint fits", "<= allowed:", ">= 0:"),
         ("gamma is taken for 1", "return gamma,", "return 1.0,"),
@@ -225,7 +239,9 @@ TESTS = {
     "config": ["config"],
     "mistakes": ["trace"],
     "parameters": ["parameters"],
+    "pretrained": ["pretrained"],
     "tokenizer": ["tokenizer", "properties"],
+    "weight_files": ["checkpoint"],
     "trace": ["trace"],
 }
 

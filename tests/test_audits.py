@@ -32,8 +32,9 @@ parameters
 mistakes
 trace
 embeddings attention feed_forward pooler heads
-encoder
+encoder weight_files
 checkpoint
+hub
 model pretrained
 tasks analysis
 plotting course training

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import bert_np
-from bert_np import BertConfig, BertError, checkpoint
+from bert_np import BertConfig, BertError, checkpoint, weight_files
 from bert_np.checkpoint import (
     format_report,
     huggingface_name,
@@ -706,7 +706,7 @@ def test_a_file_without_permission(tmp_path, monkeypatch):
     def refuse(path, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(checkpoint, "open", refuse, raising=False)
+    monkeypatch.setattr(weight_files, "open", refuse, raising=False)
     assert "model.safetensors cannot be read: Permission denied" in refused(folder)
 
 

@@ -1,0 +1,175 @@
+"""Models of the HuggingFace hub: into the cache shared with transformers.
+
+All downloads go through huggingface_hub, whose cache transformers uses
+too: what one has fetched the other finds.
+"""
+
+import hashlib
+import re
+from pathlib import Path
+
+from bert_np.checkpoint import SETTINGS, TOKENIZER, VOCAB
+from bert_np.config import read_json
+from bert_np.errors import BertError
+from bert_np.weight_files import CONVERT, INDEX, SHARD, WEIGHTS
+
+TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
+
+
+def fetch_from_hub(name):
+    """The folder in the hub's cache that holds a model, filled if need be."""
+    try:
+        for repo in _spellings(name):
+            folder = _cached(repo)
+            if folder is not None:
+                return folder
+        return _download(name)
+    except BertError:
+        raise
+    except Exception as error:
+        # No narrower class: the hub's library passes on what its HTTP
+        # library raises, and has changed that library twice.
+        raise BertError(_explain(error, name)) from error
+
+
+def _spellings(name):
+    """The names under which a cache may hold a model.
+
+    Google's BERTs had no owner at first: bert-base-uncased and
+    google-bert/bert-base-uncased are one model.
+    """
+    bare = name.removeprefix("google-bert/")
+    return (name,) if "/" in bare else (name, bare, f"google-bert/{bare}")
+
+
+def _cached(repo):
+    """The folder of a model that the hub's cache holds whole, or None."""
+    from huggingface_hub import try_to_load_from_cache
+
+    def look_up(file):  # its path; or a mark that the hub has none; or None
+        return try_to_load_from_cache(repo, file)
+
+    files = ("config.json", WEIGHTS, INDEX, *TEXT_FILES)
+    found = {file: look_up(file) for file in files}
+    here = {file for file, path in found.items() if isinstance(path, str)}
+    unknown = {file for file, path in found.items() if path is None}
+    vocabulary = {VOCAB, TOKENIZER}
+    if "config.json" not in here or SETTINGS in unknown:
+        return None
+    if not vocabulary & here and vocabulary & unknown:
+        return None
+    shards = _shards(found[INDEX]) if INDEX in here else [WEIGHTS]
+    if WEIGHTS in here or all(isinstance(look_up(shard), str) for shard in shards):
+        return Path(found["config.json"]).parent
+    return None
+
+
+def _download(repo):
+    """Bring a model's files into the hub's cache, all of one commit."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+
+    # Fails at once where there is no hub; hf_hub_download tries for 20 s.
+    get_hf_file_metadata(hf_hub_url(repo, "config.json"))
+    folder = _download_file(repo, "config.json", "main").parent
+    commit = folder.name
+    for file in TEXT_FILES:
+        _download_if_there(repo, file, commit)
+    if _download_if_there(repo, WEIGHTS, commit) is None:
+        index = _download_if_there(repo, INDEX, commit)
+        if index is None:
+            raise BertError(
+                f"{repo!r} has no {WEIGHTS} on the hub, and other formats are not "
+                f"read; {CONVERT}"
+            )
+        for shard in _shards(index):
+            _download_file(repo, shard, commit)
+    return folder
+
+
+def _download_if_there(repo, file, commit):
+    """Download a file; None where the hub says that it has none."""
+    from huggingface_hub.utils import EntryNotFoundError, LocalEntryNotFoundError
+
+    try:
+        return _download_file(repo, file, commit)
+    except LocalEntryNotFoundError:  # the hub said nothing
+        raise
+    except EntryNotFoundError:
+        return None
+
+
+def _download_file(repo, file, revision):
+    """Download a file and compare it with the hash that the hub gives."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+
+    path = Path(hf_hub_download(repo, file, revision=revision))
+    url = hf_hub_url(repo, file, revision=path.parent.name)
+    if not _matches(path, get_hf_file_metadata(url).etag):
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)  # where it was a link
+        raise BertError(
+            f"{file} of {repo!r} is not what the hub announced (damaged on its way?); "
+            "it was removed: try again, or over another network"
+        )
+    return path
+
+
+def _matches(path, etag):
+    """Whether a file has the hash that the hub gives as its ETag."""
+    if re.fullmatch("[0-9a-f]{64}", etag):
+        return file_digest(path) == etag
+    if re.fullmatch("[0-9a-f]{40}", etag):  # git's blob id; some mirrors: plain SHA-1
+        header = f"blob {path.stat().st_size}\0".encode()
+        return etag in (file_digest(path, "sha1", header), file_digest(path, "sha1"))
+    return True  # no hash; the size was compared by huggingface_hub
+
+
+def _shards(index):
+    """The weight files that an index names, but only plain names.
+
+    load_checkpoint refuses an index that has any other.
+    """
+    values = read_json(index)
+    names = values.get("weight_map") if isinstance(values, dict) else None
+    names = names.values() if isinstance(names, dict) else ()
+    return sorted({n for n in names if isinstance(n, str) and SHARD.fullmatch(n)})
+
+
+# The class of an error, or of its nearest ancestor -> what it means.
+NO_CONFIG = "has no config.json on the hub"
+EXPLANATIONS = {
+    "GatedRepoError": "asks for consent to its terms: give it on its page on the hub, "
+    "then run: hf auth login",
+    "RepositoryNotFoundError": "is neither a folder here nor a public model on the hub",
+    "RemoteEntryNotFoundError": NO_CONFIG,
+    "EntryNotFoundError": NO_CONFIG,
+    "OfflineModeIsEnabled": "is not cached, and HF_HUB_OFFLINE is set; {ahead}",
+    "FileMetadataError": "cannot be had: what answers is not the hub, but perhaps a "
+    "login page or a proxy",
+    "HfHubHTTPError": "cannot be had: the hub answers {error:.60}; {ahead}",
+    "ImportError": "needs the package huggingface-hub: pip install huggingface-hub",
+    "OSError": "was not fetched: {error:.100}; {ahead}",
+    "Exception": "is not cached; the connection to the hub failed ({kind}); {ahead}",
+}
+
+
+def _explain(error, name):
+    """One sentence about why the hub did not give a model."""
+    if type(error).__name__ == "LocalEntryNotFoundError":
+        error = error.__cause__ or ConnectionError("no answer")
+    kinds = [kind.__name__ for kind in type(error).__mro__]
+    meaning = next(EXPLANATIONS[kind] for kind in kinds if kind in EXPLANATIONS)
+    return f"{name!r} " + meaning.format(
+        error=" ".join(str(error).split()),
+        kind=kinds[0],
+        ahead=f"where there is a network run: python -m bert_np.pretrained {name}",
+    )
+
+
+def file_digest(path, algorithm="sha256", header=b""):
+    """The hash of a file, as hexadecimal digits, with a header before it."""
+    digest = hashlib.new(algorithm, header, usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

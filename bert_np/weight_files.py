@@ -1,0 +1,207 @@
+"""The files of a checkpoint: found, recognised and read, whole or not at all.
+
+Knows the safetensors format and how a folder is laid out, but no name of
+a tensor. Files are read whole, never memory-mapped: one that is cut short
+while mapped would kill the process. Nothing is ever unpickled.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from bert_np.config import parse_json, read_json
+from bert_np.errors import BertError
+
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
+MAX_HEADER = 10_000_000  # bytes; that of a BERT-Large has 50 thousand
+FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+INTEGERS = {"I64": "<i8", "I32": "<i4"}  # position ids only
+CONVERT = (
+    "where transformers is installed and the file is trusted, call "
+    "AutoModel.from_pretrained(folder).save_pretrained(new_folder)"
+)
+AGAIN = "download it again"
+# How files begin that are found in the place of a safetensors file.
+SIGNATURES = (
+    (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
+    (b"PK", f"a ZIP archive, perhaps PyTorch's, which is not opened: {CONVERT}"),
+    (b"\x80", f"a Python pickle, which is not opened: {CONVERT}"),
+    (b"\x89HDF", f"an HDF5 file (TensorFlow): {CONVERT}"),
+    (b"GGUF", "a GGUF file (llama.cpp): get the model's safetensors file"),
+    (b"\x93NUMPY", "a NumPy array file: get the model's safetensors file"),
+    (b"<", f"an HTML or XML page, not the weights: {AGAIN}"),
+    (b"{", f"JSON text, perhaps a server's error message: {AGAIN}"),
+)
+
+
+def check_folder(folder):
+    """The folder as a Path, if it is one."""
+    if not isinstance(folder, (str, Path)):
+        raise BertError(f"folder is {type(folder).__name__}, allowed: a str or a Path")
+    if not os.path.isdir(folder):
+        found = "is a file" if os.path.isfile(folder) else "does not exist"
+        raise BertError(f"folder {str(folder)!r} {found}, allowed: a model's folder")
+    return Path(folder)
+
+
+def own_file(folder, name):
+    """The path of a file of the folder; links must not lead elsewhere.
+
+    The cache of huggingface_hub is the exception: its snapshots are links
+    into the blobs of the model, models--owner--name/blobs, and these into
+    the blobs that models share, beside the model's folder.
+    """
+    path, home = folder / name, Path(os.path.realpath(folder))
+    blobs = [
+        above / "blobs" for place in home.parents for above in place.parents[:2]
+        if place.name == "snapshots" and place.parent.name.startswith("models--")
+    ]
+    real = Path(os.path.realpath(path))
+    if not any(real.is_relative_to(place) for place in (home, *blobs)):
+        raise BertError(f"{name} is a link that leaves the folder; put the file there")
+    if not os.path.isfile(path):
+        found = "is no readable file" if os.path.lexists(path) else "is missing"
+        raise BertError(f"{name} {found} in the folder {str(folder)!r}")
+    return path
+
+
+def read_object(folder, name):
+    """The JSON object in a file of the folder; None without the file."""
+    if not os.path.lexists(folder / name):
+        return None
+    values = read_json(own_file(folder, name))
+    if not isinstance(values, dict):
+        raise BertError(f"{name} is {type(values).__name__}, allowed: a JSON object")
+    return values
+
+
+def read_headers(folder):
+    """What the weight files hold: {file: {tensor: (dtype, shape)}}."""
+    if os.path.lexists(folder / WEIGHTS):
+        return {WEIGHTS: _read_header(own_file(folder, WEIGHTS))}
+    if os.path.lexists(folder / INDEX):
+        return _read_shard_headers(folder)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise BertError(f"folder {str(folder)!r}: {error.strerror}") from None
+    other = [n for n in names if re.search(r"\.(bin|h5|ckpt|pth?|msgpack)\b", n)]
+    if other:
+        raise BertError(f"{other[0][:60]} cannot be read, only {WEIGHTS}: {CONVERT}")
+    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
+
+
+def _read_shard_headers(folder):
+    shards = read_object(folder, INDEX).get("weight_map")
+    if not isinstance(shards, dict) or not shards:
+        raise BertError(f"{INDEX}: weight_map is no object {{tensor: file}}")
+    headers = {}
+    for file in shards.values():
+        if not isinstance(file, str) or not SHARD.fullmatch(file):
+            raise BertError(
+                f"{INDEX}: file {file!r:.60}, allowed: names of files in the folder, "
+                "such as 'model-00001-of-00002.safetensors'"
+            )
+        if file not in headers:
+            headers[file] = _read_header(own_file(folder, file))
+    _check_index(shards, headers)
+    return headers
+
+
+def _check_index(shards, headers):
+    """Each tensor stands in the shard that the index names, only there."""
+    for name, file in shards.items():
+        if name not in headers[file]:
+            raise BertError(f"{file} lacks {show([name])}, which {INDEX} promises")
+    for file, header in headers.items():
+        for name in header:
+            if name not in shards:
+                raise BertError(f"{file}: {show([name])} is not listed in {INDEX}")
+            if shards[name] != file:
+                raise BertError(
+                    f"{show([name])} stands in two shards, {file} and {shards[name]}"
+                )
+
+
+def _read_header(path):
+    """The header of a safetensors file: {tensor: (dtype, shape)}."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            start = file.read(64)
+            length = int.from_bytes(start[:8], "little")
+            if start[8:9] != b"{" or length > min(size - 8, MAX_HEADER):
+                raise BertError(f"{path.name} {_what_is(start, length, size)}")
+            file.seek(8)
+            text = file.read(length)
+    except OSError as error:
+        raise BertError(f"{path.name} cannot be read: {error.strerror}") from None
+    return _parse_header(text, path.name, size)
+
+
+def _what_is(start, length, size):
+    """Say what a file is that is no whole safetensors file."""
+    if size == 0:
+        return f"is empty: {AGAIN}"
+    if start[8:9] == b"{" and length <= MAX_HEADER:
+        return f"is truncated: its header has {length} bytes, the file {size}: {AGAIN}"
+    text = start.lstrip(b"\xef\xbb\xbf \t\r\n")
+    for signature, kind in SIGNATURES:
+        if text.startswith(signature):
+            return f"is {kind}"
+    return f"is no safetensors file: it has {size} bytes and begins with {start[:8]!r}"
+
+
+def _parse_header(text, file, size):
+    try:
+        entries = parse_json(text.decode("utf-8"), file)
+    except UnicodeDecodeError as error:
+        raise BertError(f"{file}: header is not UTF-8 at byte {error.start}") from None
+    entries.pop("__metadata__", None)
+    for name, entry in entries.items():
+        if not _is_entry(entry):
+            raise BertError(f"{file}: the header's entry {show([name])} is malformed")
+    ends = [entry["data_offsets"][1] for entry in entries.values()]
+    announced = 8 + len(text) + max(ends, default=0)
+    if size != announced:
+        kind = "is truncated" if size < announced else "is damaged"
+        raise BertError(
+            f"{file} {kind}: it has {size} bytes, its header announces {announced}: "
+            f"{AGAIN}"
+        )
+    return {n: (e["dtype"], tuple(e["shape"])) for n, e in entries.items()}
+
+
+def _is_entry(entry):
+    """Whether a tensor's entry in a header has the three parts it needs."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
+        return False
+    shape, offsets = entry.get("shape"), entry.get("data_offsets")
+    if not isinstance(shape, list) or not isinstance(offsets, list):
+        return False
+    return len(offsets) == 2 and all(type(n) is int and n >= 0 for n in shape + offsets)
+
+
+def read_tensors(path, header):
+    """Yield (name, bytes) of each tensor; each is let go once used."""
+    import safetensors
+
+    try:
+        tensors = safetensors.deserialize(path.read_bytes())
+    except (OSError, MemoryError, safetensors.SafetensorError) as error:
+        raise BertError(f"{path.name} cannot be read: {error}") from None
+    found = {name: (t["dtype"], tuple(t["shape"])) for name, t in tensors}
+    if found != header:
+        raise BertError(f"{path.name} was changed while it was read")
+    while tensors:
+        name, tensor = tensors.pop()
+        yield name, tensor["data"]
+
+
+def show(names):
+    """The first five names, each cut to 50 characters."""
+    names = list(names)
+    plain = [n if n.isprintable() else ascii(n)[1:-1] for n in names[:5]]
+    short = [n if len(n) <= 50 else f"{n[:47]}..." for n in plain]
+    return ", ".join(short) + (", ..." if len(names) > 5 else "")
