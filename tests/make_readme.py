@@ -2,12 +2,16 @@
 
     python tests/make_readme.py
 
-Rewrites the parameter ledger and draws the two pictures.
+Rewrites the parameter ledger and the table of differences, and draws the
+two pictures.
 tests/test_readme.py fails where the README is not what this would write.
 """
 
 import re
 from pathlib import Path
+
+import numpy as np
+from golden_values import largest_differences, minilm_results, tiny
 
 from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_ledger
 
@@ -21,6 +25,34 @@ def with_ledger(text):
     """The README's text with the ledger of BERT-Base in its place."""
     table = format_ledger(parameter_ledger(BertConfig.base()))
     return LEDGER.sub(lambda m: f"{m[1]}{table}\n{m[2]}", text)
+
+
+AGREEMENT = re.compile(
+    r"(<!-- agreement.*?-->\n).*?(<!-- end of agreement -->)", re.DOTALL
+)
+
+
+def agreement_table():
+    """The largest differences from HuggingFace's stored results."""
+    rows = [
+        ("2 layers, random, float64", *tiny("f64_", np.float64)[1:]),
+        ("2 layers, random, float32", *tiny("f32_", np.float32)[1:]),
+        ("MiniLM, 6 layers, float32",
+         *minilm_results(*load_pretrained("all-MiniLM-L6-v2")[:2])[2:]),
+    ]
+    lines = [
+        "| checkpoint | hidden states, pooled, logits | attention |",
+        "|---|---:|---:|",
+    ]
+    for name, found, expected in rows:
+        other, attention = largest_differences(found, expected)
+        lines.append(f"| {name} | {other:.0e} | {attention:.0e} |")
+    return "\n".join(lines)
+
+
+def with_agreement(text):
+    """The README's text with the table of differences in its place."""
+    return AGREEMENT.sub(lambda m: f"{m[1]}{agreement_table()}\n{m[2]}", text)
 
 
 def draw_pictures():
@@ -39,5 +71,6 @@ def draw_pictures():
 
 
 if __name__ == "__main__":
-    README.write_text(with_ledger(README.read_text("utf-8")), "utf-8")
+    text = with_agreement(with_ledger(README.read_text("utf-8")))
+    README.write_text(text, "utf-8")
     draw_pictures()

@@ -1,33 +1,11 @@
 """Every element against what HuggingFace's BERT computed."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from golden_values import minilm_results, run, tiny
 
-from bert_np import bert, hub, masked_lm_logits, next_sentence_logits, pretrained
+from bert_np import bert, hub, masked_lm_logits, pretrained
 from bert_np.checkpoint import load_checkpoint
-from bert_np.parameters import map_leaves
-
-GOLDEN = Path(__file__).parent / "golden"
-
-
-def run(ids, mask, segment_ids, params, config):
-    """All results under the names that the golden file gives them."""
-    trace = {}
-    out = bert(ids, params, config, segment_ids=segment_ids, attention_mask=mask,
-               trace=trace)
-    last, pooled = out["last_hidden_state"], out["pooler_output"]
-    hidden = [trace["embeddings"]["output"], *(x["output"] for x in trace["layers"])]
-    assert np.array_equal(last, hidden[-1])
-    found = {f"hidden_{i}": x for i, x in enumerate(hidden)}
-    found |= {f"attn_{i}": probs for i, probs in enumerate(out["attention_probs"])}
-    found["pooled"] = pooled
-    if "mlm" in params:
-        found["mlm_logits"] = masked_lm_logits(last, params, config)
-        found["nsp_logits"] = next_sentence_logits(pooled, params)
-    return found
 
 
 def assert_close(found, expected, atol, attention_atol):
@@ -43,37 +21,21 @@ def assert_close(found, expected, atol, attention_atol):
     ("f32_", np.float32, 1e-5, 5e-5),
 ])
 def test_the_tiny_checkpoint(prefix, dtype, atol, attention_atol):
-    params, config, _ = load_checkpoint(GOLDEN / "tiny")
-    params = map_leaves(lambda path, array: array.astype(dtype), params)
-    with np.load(GOLDEN / "tiny" / "golden.npz") as golden:
-        names = ("input_ids", "attention_mask", "token_type_ids")
-        inputs = [golden[name] for name in names]
-        expected = {
-            name.removeprefix(prefix): golden[name]
-            for name in golden if name.startswith(prefix)
-        }
+    inputs, found, expected = tiny(prefix, dtype)
     assert len(expected) == 8
     assert (inputs[0][inputs[1] == 1] == 0).any()  # a real token with the pad id
-    assert_close(run(*inputs, params, config), expected, atol, attention_atol)
+    assert_close(found, expected, atol, attention_atol)
 
 
 def test_minilm(minilm):
     params, config, tokenizer = minilm
-    with np.load(GOLDEN / "minilm.npz") as golden:
-        texts = [t if isinstance(t, str) else tuple(t)
-                 for t in json.loads(str(golden["texts"]))]
-        ids, mask, segment_ids = (
-            golden[name] for name in ("input_ids", "attention_mask", "token_type_ids")
-        )
-        expected = {f"hidden_{i}": x for i, x in enumerate(golden["hidden_states"])}
-        expected |= {f"attn_{i}": x for i, x in enumerate(golden["attentions"])}
-        expected["pooled"] = golden["pooled"]
+    texts, (ids, mask, segment_ids), found, expected = minilm_results(params, config)
     batch = tokenizer.encode_batch(texts)
     assert np.array_equal(batch.input_ids, ids)
     assert np.array_equal(batch.attention_mask, mask)
     assert np.array_equal(batch.segment_ids, segment_ids)
     assert len(expected) == 14 and not mask.all() and segment_ids.any()
-    assert_close(run(ids, mask, segment_ids, params, config), expected, 1e-5, 5e-5)
+    assert_close(found, expected, 1e-5, 5e-5)
 
 
 def test_published_values_of_bert_base_uncased(monkeypatch):

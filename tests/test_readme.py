@@ -17,6 +17,15 @@ def test_ledger_is_made_by_the_code():
     assert " | 110,106,428 |" in TEXT
 
 
+def test_the_stated_differences_keep_their_bounds():
+    table = TEXT.split("<!-- agreement")[1].split("<!-- end")[0]
+    rows = re.findall(r"float(\d+) \| (\S+) \| (\S+) \|", table)
+    assert len(rows) == 3
+    for bits, other, attention in rows:
+        limits = (1e-12, 1e-12) if bits == "64" else (1e-5, 5e-5)
+        assert 0 < float(other) <= limits[0] and 0 < float(attention) <= limits[1]
+
+
 def test_every_file_of_the_package_has_its_line():
     for path in (README.parent / "bert_np").iterdir():
         if path.name in ("__init__.py", "__pycache__"):

@@ -1,0 +1,46 @@
+"""Every notebook runs offline, ends as committed, and holds no leftovers."""
+
+import nbformat
+import numpy as np
+import pytest
+from run_notebooks import NOTEBOOKS, ROOT, code_cells, execute, printed, split_numbers
+
+PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+OFFLINE = {"PYTHONPATH": str(ROOT / "tests" / "offline"), "HF_HUB_OFFLINE": "1"}
+
+
+def test_there_are_notebooks():
+    assert "quick_tour" in [path.stem for path in PATHS]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_committed_notebook_is_one_clean_run(path):
+    cells = code_cells(nbformat.read(path, as_version=4))
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    kinds = {output.output_type for cell in cells for output in cell.outputs}
+    streams = {output.get("name") for cell in cells for output in cell.outputs}
+    assert "error" not in kinds and "stderr" not in streams
+    assert path.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_committed_notebook_stands_alone(path):
+    text = path.read_text(encoding="utf-8")
+    assert "widget-state" not in text
+    assert "%pip" not in text and "!pip" not in text
+    assert "src=\\\"http" not in text
+    assert "](http" not in text.replace("](https://arxiv.org/", "")
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_notebook_runs_offline_and_prints_the_committed_numbers(path, minilm):
+    committed = code_cells(nbformat.read(path, as_version=4))
+    rerun = code_cells(execute(path, env=OFFLINE))
+    for before, now in zip(committed, rerun, strict=True):
+        assert not [o for o in now.outputs if o.get("name") == "stderr"], now.source
+        old_text, old_numbers = split_numbers(printed(before))
+        new_text, new_numbers = split_numbers(printed(now))
+        assert new_text.split() == old_text.split(), now.source
+        np.testing.assert_allclose(
+            new_numbers, old_numbers, rtol=1e-3, atol=1e-4, err_msg=now.source
+        )
