@@ -17,7 +17,11 @@ from bert_np.pretrained import fetch
 
 # The sentence of the course, a pair with a word in pieces, a shorter text. Much
 # padding would not do: there float32 itself, HuggingFace's too, is 2e-5 off.
-TEXTS = ["The cat sat because it was tired.", ["Unplayable?", "Yes."], "No, it did not."]
+TEXTS = [
+    "The cat sat because it was tired.",
+    ["Unplayable?", "Yes."],
+    "No, it did not.",
+]
 GOLDEN = Path(__file__).parent / "golden" / "minilm.npz"
 
 
