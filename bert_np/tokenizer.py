@@ -152,10 +152,10 @@ def basic_split(text):
 
 # -------------------------------------------------------------- WordPiece
 def longest_pieces(tokens):
-    """Map each beginning, "a" or "##a", to its longest piece's length."""
+    """Map each beginning, "un" or "##un", to its longest piece's length."""
     longest = {}
     for token in tokens:
-        begin = token[:3] if token.startswith("##") else token[:1]
+        begin = token[:4] if token.startswith("##") else token[:2]
         longest[begin] = max(len(token), longest.get(begin, 0))
     return longest
 
@@ -188,8 +188,9 @@ def wordpiece(word, vocab, longest=None):
     pieces, rest, prefix = [], word, ""
     while rest != prefix:
         most = len(rest)
-        if longest is not None:
-            most = min(most, longest.get(rest[:len(prefix) + 1], 0))
+        if longest is not None:    # no such beginning: one character at most
+            begin = rest[:len(prefix) + 2]
+            most = min(most, longest.get(begin, len(prefix) + 1))
         for end in range(most, len(prefix), -1):
             if rest[:end] in vocab:
                 break
@@ -319,13 +320,15 @@ def check_text(text, name):
 
 
 def check_count(value, name, least, most=None):
-    """Refuse what is not an int from least to most."""
+    """Return an int from least to most as Python's int, refuse the rest."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise BertError(f"{name} must be an int, got {type(value).__name__}")
+    value = int(value)
     if value < least or most is not None and value > most:
-        found = value if abs(int(value)) < 2**63 else "an int beyond 64 bits"
+        found = value if abs(value) < 2**63 else "an int beyond 64 bits"
         allowed = f"{least} or more" if most is None else f"{least}..{most}"
         raise BertError(f"{name} = {found}, allowed {allowed}")
+    return value
 
 
 def check_choice(value, name, allowed):
@@ -496,7 +499,7 @@ class Tokenizer:
         texts = [text, pair] if pair else [text]
         added = len(texts) + 1
         if max_length is not None:
-            check_count(max_length, "max_length", added)
+            max_length = check_count(max_length, "max_length", added)
         parts = [cut_text(part, self, allow_special) for part in texts]
         if max_length is not None:
             parts = truncate(parts, max_length - added, truncation)
@@ -530,7 +533,7 @@ class Tokenizer:
                             f"(str, str), got {type(texts).__name__}"
                             + " of length 0" * isinstance(texts, (list, tuple)))
         if pad_to is not None:
-            check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
+            pad_to = check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
         rows = []
         for i, item in enumerate(texts):
             pair = item if isinstance(item, tuple) and len(item) == 2 else (item,)
