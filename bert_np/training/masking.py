@@ -1,0 +1,59 @@
+"""Masking: hide some tokens and ask for them."""
+
+import numpy as np
+
+from bert_np.errors import BertError
+from bert_np.training.losses import IGNORED
+
+
+def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
+    """Choose tokens to be guessed, and hide most of them.
+
+    A token that is not special is chosen with chance ``rate``. Of the
+    chosen, 80 % become [MASK], 10 % a random ordinary token, and 10 %
+    stay: so the model cannot trust what it sees.
+
+    Parameters
+    ----------
+    input_ids : ndarray of int of shape (B, T)
+        Never written to.
+    rng : numpy.random.Generator
+    special_ids : sequence of int
+        [PAD], [CLS], [SEP], [MASK], [UNK]: never chosen, never the random
+        token.
+    mask_id : int
+        The id of [MASK].
+    vocab_size : int
+        V.
+    rate : float or ndarray of shape (B, T)
+        0..1; the paper's is 0.15. An array gives each token its own.
+
+    Returns
+    -------
+    masked_ids : ndarray of shape (B, T)
+    labels : ndarray of shape (B, T)
+        The hidden id where one was chosen, IGNORED (-100) elsewhere.
+
+    Raises
+    ------
+    BertError
+        Where rate is outside 0..1, or every id of the vocabulary is
+        special.
+
+    Source: Devlin et al. 2018, section 3.1, task 1, and appendix A.1.
+    Theirs takes an exact share of each sequence; this, each token alone.
+    """
+    if not ((np.asarray(rate) >= 0) & (np.asarray(rate) <= 1)).all():
+        raise BertError(f"rate = {rate!r:.60}, allowed: 0..1")
+    special_ids = np.unique(np.asarray(special_ids, np.int64))
+    ordinary = np.setdiff1d(np.arange(vocab_size), special_ids)
+    if ordinary.size == 0:
+        raise BertError(f"special_ids cover all {vocab_size} ids of the vocabulary")
+    chosen = rng.random(input_ids.shape) < rate
+    chosen &= ~np.isin(input_ids, special_ids)
+    fate = rng.random(input_ids.shape)
+    replacement = rng.choice(ordinary, input_ids.shape)
+    replacement = np.where(fate < 0.8, mask_id, replacement)
+    hidden = chosen & (fate < 0.9)
+    masked_ids = np.where(hidden, replacement, input_ids)
+    return masked_ids, np.where(chosen, input_ids, IGNORED)

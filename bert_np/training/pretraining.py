@@ -1,0 +1,247 @@
+"""One pre-training batch: both heads' logits, the losses, all gradients.
+
+A batch is a dict of arrays:
+    input_ids : (B, T), some of them masked
+    segment_ids : (B, T)
+    attention_mask : (B, T), 1 real, 0 padding
+    mlm_labels : (B, T), the right word's id, or -100 where none is asked
+    nsp_labels : (B,), 0 where the second text follows, 1 where not, -100
+        where there is no second text
+"""
+
+import math
+
+import numpy as np
+
+from bert_np.errors import BertError
+from bert_np.heads import masked_lm_logits, next_sentence_logits
+from bert_np.model import bert
+from bert_np.parameters import leaves, map_leaves
+from bert_np.training.backward import (
+    embed_backward,
+    encoder_backward,
+    masked_lm_logits_backward,
+    next_sentence_logits_backward,
+    pool_backward,
+)
+from bert_np.training.losses import (
+    IGNORED,
+    count_right,
+    masked_cross_entropy,
+    next_sentence_cross_entropy,
+)
+
+BATCH_KEYS = (
+    "input_ids", "segment_ids", "attention_mask", "mlm_labels", "nsp_labels"
+)
+
+
+def losses_and_gradients(
+    params, config, batch, *, rng=None, parts=1, run_all=map
+):
+    """Run a batch forward and backward.
+
+    loss = mlm_loss + nsp_loss, each a mean over its labelled positions. A
+    mean is a sum over parts of the batch, divided by the number in all,
+    so the batch may be cut: small parts fit the caches, and each can run
+    in a thread of its own.
+
+    Parameters
+    ----------
+    params : dict
+        The parameter tree with pooler and both heads; never written to.
+    config : BertConfig
+    batch : dict
+        The five arrays that this module's first lines list.
+    rng : numpy.random.Generator, optional
+        Switches dropout on, with the rates of config. Where the batch is
+        cut, it draws a seed for each part.
+    parts : int
+        1..B. The same parts give the same bits, however they are run.
+    run_all : function
+        map, or the map of a pool of threads.
+
+    Returns
+    -------
+    metrics : dict of float
+        loss, mlm_loss, nsp_loss in nats; mlm_accuracy, nsp_accuracy in
+        0..1, NaN where nothing is labelled.
+    grads : dict
+        Shaped like params.
+
+    Raises
+    ------
+    BertError
+        Where the batch or the model lacks a part, or a value is out of
+        range.
+
+    Source: Devlin et al. 2018, appendix A.2: the sum of the two losses.
+    """
+    _check_batch(batch, parts)
+    counts = {
+        task: int(np.count_nonzero(batch[f"{task}_labels"] != IGNORED))
+        for task in ("mlm", "nsp")
+    }
+
+    def run_part(part, part_rng):
+        return _losses_and_gradients_of_part(params, config, part, counts, part_rng)
+
+    results = list(run_all(run_part, _cut(batch, parts), _generators(rng, parts)))
+    sums = [sum(values) for values in zip(*(losses for losses, _ in results))]
+    mlm_loss, nsp_loss, mlm_right, nsp_right = sums
+    metrics = {
+        "loss": mlm_loss + nsp_loss,
+        "mlm_loss": mlm_loss,
+        "nsp_loss": nsp_loss,
+        "mlm_accuracy": mlm_right / counts["mlm"] if counts["mlm"] else math.nan,
+        "nsp_accuracy": nsp_right / counts["nsp"] if counts["nsp"] else math.nan,
+    }
+    return metrics, _add_trees([grads for _, grads in results])
+
+
+def _losses_and_gradients_of_part(params, config, batch, counts, rng):
+    """The part's shares of both losses, what is right, and the gradient."""
+    trace = {}
+    mlm_logits, nsp_logits = pretraining_logits(
+        params, config, batch, trace=trace, rng=rng
+    )
+    mlm_labels = batch["mlm_labels"][batch["mlm_labels"] != IGNORED][None]  # (1, N)
+    nsp_labels = batch["nsp_labels"]
+    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, counts["mlm"])
+    nsp_loss, d_nsp = next_sentence_cross_entropy(
+        nsp_logits, nsp_labels, counts["nsp"]
+    )
+    mlm_right = count_right(mlm_logits, mlm_labels)
+    nsp_right = count_right(nsp_logits, nsp_labels)
+    grads = gradients(trace, d_mlm, d_nsp, batch, params, config)
+    return (mlm_loss, nsp_loss, mlm_right, nsp_right), grads
+
+
+def _cut(batch, parts):
+    """The rows of a batch as several smaller batches."""
+    pieces = {key: np.array_split(batch[key], parts) for key in BATCH_KEYS}
+    return [{key: pieces[key][i] for key in BATCH_KEYS} for i in range(parts)]
+
+
+def _generators(rng, parts):
+    if rng is None or parts == 1:
+        return [rng] * parts
+    seeds = rng.integers(2**63, size=(parts, 2))
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def _add_trees(trees):
+    arrays = [dict(leaves(tree)) for tree in trees[1:]]
+
+    def add(path, first):
+        return sum((part[path] for part in arrays), start=first)
+
+    return map_leaves(add, trees[0])
+
+
+def pretraining_logits(params, config, batch, *, trace=None, rng=None):
+    """Both heads' logits, the words' only where a label asks for them.
+
+    The MLM head treats each position alone, so the labelled rows of the
+    hidden states can be gathered first; the others would cost the same
+    and have no loss.
+
+    Parameters
+    ----------
+    params : dict
+    config : BertConfig
+    batch : dict
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+
+    Returns
+    -------
+    mlm_logits : ndarray of shape (1, N, V)
+        N labelled positions, row by row.
+    nsp_logits : ndarray of shape (B, 2)
+
+    Trace
+    -----
+    mlm.transform : (1, N, H)
+    mlm.activated : (1, N, H)
+    mlm.norm : (1, N, H)
+    mlm.logits : (1, N, V)
+    nsp.logits : (B, 2)
+    """
+    out = bert(
+        batch["input_ids"], params, config, segment_ids=batch["segment_ids"],
+        attention_mask=batch["attention_mask"], trace=trace, rng=rng,
+        return_attention=False,
+    )
+    asked = batch["mlm_labels"] != IGNORED  # (B, T)
+    hidden = out["last_hidden_state"][asked][None]  # (1, N, H)
+    return (
+        masked_lm_logits(hidden, params, config, trace=trace),
+        next_sentence_logits(out["pooler_output"], params, trace=trace),
+    )
+
+
+def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
+    """Send the gradients of both heads' logits back to every parameter.
+
+    The model's parts in reverse. The last hidden states fed both heads,
+    and the word table both the lookup and the MLM head's output: their
+    gradients are sums.
+
+    Parameters
+    ----------
+    trace : dict
+        What pretraining_logits recorded.
+    d_mlm_logits : ndarray of shape (1, N, V)
+    d_nsp_logits : ndarray of shape (B, 2)
+    batch : dict
+    params : dict
+    config : BertConfig
+
+    Returns
+    -------
+    dict
+        Shaped like params.
+    """
+    hidden = trace["layers"][-1]["output"]  # (B, T, H)
+    asked = batch["mlm_labels"] != IGNORED
+    d_asked, mlm, d_word = masked_lm_logits_backward(
+        d_mlm_logits, hidden[asked][None], trace["mlm"], params, config
+    )
+    d_pooled, nsp = next_sentence_logits_backward(
+        d_nsp_logits, trace["pooler"]["output"], params["nsp"]
+    )
+    d_hidden, pooler = pool_backward(
+        d_pooled, hidden, trace["pooler"], params["pooler"]
+    )
+    d_hidden[asked] += d_asked[0]
+    d_x, layers = encoder_backward(
+        d_hidden, trace["embeddings"]["output"], trace["layers"], params["layers"],
+        batch["attention_mask"], config,
+    )
+    embeddings = embed_backward(
+        d_x, trace["embeddings"], batch["input_ids"], batch["segment_ids"],
+        params["embeddings"], config,
+    )
+    embeddings["word"] += d_word
+    return {"embeddings": embeddings, "layers": layers, "pooler": pooler,
+            "mlm": mlm, "nsp": nsp}
+
+
+def _check_batch(batch, parts):
+    missing = [key for key in BATCH_KEYS if key not in batch]
+    if missing:
+        raise BertError(f"batch has no {missing}; it needs {list(BATCH_KEYS)}")
+    for key in BATCH_KEYS:
+        if not isinstance(batch[key], np.ndarray):
+            kind = type(batch[key]).__name__
+            raise BertError(f"batch[{key!r}] is {kind}, allowed: numpy.ndarray")
+    shape = batch["input_ids"].shape
+    for key in BATCH_KEYS:
+        allowed = shape[:1] if key == "nsp_labels" else shape
+        if batch[key].shape != allowed:
+            raise BertError(
+                f"batch[{key!r}] has shape {batch[key].shape}, allowed: {allowed}"
+            )
+    if not 1 <= parts <= shape[0]:
+        raise BertError(f"parts = {parts}, allowed: 1..{shape[0]}, the batch's rows")

@@ -1,0 +1,167 @@
+"""A training run as one value, and the file that holds it.
+
+A run is a dict that is replaced after each step, never written to:
+    step : int, updates made
+    params : the parameter tree
+    adam : the optimiser's state
+    history : list with one dict of metrics for each step
+    rng : the state of the random generator after the step
+So whatever stops a run, at any moment, the last whole step is at hand.
+"""
+
+import json
+import os
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+
+from bert_np.errors import BertError
+from bert_np.parameters import leaves, map_leaves, parameter_shapes
+from bert_np.training.adam import init_adam
+
+TREES = ("params", "m", "v")
+
+
+def start_run(params, rng):
+    """The run before its first step.
+
+    Parameters
+    ----------
+    params : dict
+        The parameter tree.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    dict
+    """
+    return {
+        "step": 0,
+        "params": params,
+        "adam": init_adam(params),
+        "history": [],
+        "rng": rng.bit_generator.state,
+    }
+
+
+def save_run(path, run, config, settings):
+    """Write a run to a file, whole or not at all.
+
+    The file is written beside its place, then moved into it. Whoever is
+    killed midway leaves the file that stood there before.
+
+    Parameters
+    ----------
+    path : str or Path
+        An .npz file; nothing in it is pickled.
+    run : dict
+    config : BertConfig
+    settings : TrainingSettings
+
+    Raises
+    ------
+    BertError
+        Where the file cannot be written.
+    """
+    trees = {"params": run["params"], "m": run["adam"]["m"], "v": run["adam"]["v"]}
+    arrays = {name: array for name, array in leaves(trees)}
+    for name in run["history"][0] if run["history"] else ():
+        arrays[f"history.{name}"] = np.array([entry[name] for entry in run["history"]])
+    facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
+    arrays["facts"] = np.array(json.dumps(facts, default=np.ndarray.tolist))
+    _write_atomically(Path(path), lambda file: np.savez(file, **arrays))
+
+
+def load_run(path, config, settings):
+    """Read a run that save_run wrote, for the same model and settings.
+
+    Parameters
+    ----------
+    path : str or Path
+    config : BertConfig
+    settings : TrainingSettings
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    BertError
+        Where the file is not a whole run, or another model's, or was
+        trained with other settings.
+    """
+    path = Path(path)
+    arrays = _read(path)
+    try:
+        facts = json.loads(str(arrays.pop("facts")))
+        _check_identity(path, facts, _identity(config, settings))
+        shapes = dict.fromkeys(TREES, parameter_shapes(config, heads=True))
+        trees = map_leaves(lambda name, shape: _take(arrays, name, shape), shapes)
+        names = [name for name in arrays if name.startswith("history.")]
+        history = [
+            {name.removeprefix("history."): arrays[name][i].item() for name in names}
+            for i in range(facts["step"])
+        ]
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, BertError):
+            raise
+        raise BertError(f"{path.name}: not a training run ({error})") from None
+    adam = {"step": facts["step"], "m": trees["m"], "v": trees["v"]}
+    return {"step": facts["step"], "params": trees["params"], "adam": adam,
+            "history": history, "rng": _with_arrays(facts["rng"])}
+
+
+def _identity(config, settings):
+    return {"config": config.to_dict(), "settings": settings._asdict()}
+
+
+def _check_identity(path, found, wanted):
+    for group, values in wanted.items():
+        for name, value in values.items():
+            if found[group].get(name) != value:
+                raise BertError(
+                    f"{path.name}: its {name} is {found[group].get(name)!r}, this "
+                    f"run's is {value!r}; go on with the same, or start another file"
+                )
+
+
+def _take(arrays, name, shape):
+    if arrays[name].shape != shape:
+        raise ValueError(f"{name} has shape {arrays[name].shape}, not {shape}")
+    return arrays[name]
+
+
+def _read(path):
+    broken = (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile)
+    try:
+        with open(path, "rb") as file:
+            return dict(np.load(file, allow_pickle=False))
+    except broken as error:
+        raise BertError(f"{path.name}: cannot be read as a run ({error})") from None
+
+
+def _with_arrays(state):
+    """A generator's state with its lists as the arrays that they were."""
+    return {
+        name: _with_arrays(value) if isinstance(value, dict)
+        else np.array(value, np.uint64) if isinstance(value, list) else value
+        for name, value in state.items()
+    }
+
+
+def _write_atomically(path, write):
+    temporary = path.with_name(f"{path.name}.tmp")
+    try:
+        with open(temporary, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise BertError(f"{path.name} cannot be written: {error}") from None
+    finally:
+        with suppress(OSError):
+            temporary.unlink()

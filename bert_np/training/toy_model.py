@@ -1,0 +1,187 @@
+"""Train the model that ships with the course, from nothing.
+
+    python -m bert_np.training.toy_model [--out FOLDER] [--steps N] ...
+
+writes the model in HuggingFace's layout, and beside it report.json: how
+it was trained, how well it does on held-out passages, how long it took
+and on which versions. An interrupted run goes on where it stopped.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bert_np.checkpoint import save_pretrained
+from bert_np.config import BertConfig
+from bert_np.parameters import count_params, init_params, map_leaves
+from bert_np.tokenizer import Tokenizer
+from bert_np.training.masking import mask_tokens
+from bert_np.training.toy_language import (
+    MASK,
+    SPECIALS,
+    create_grammar,
+    find_probes,
+    sample_batch,
+)
+from bert_np.training.toy_skills import evaluate
+from bert_np.training.train import TrainingSettings, train
+
+SHIPPED = Path(__file__).parents[1] / "models" / "toy"
+BATCH = 96  # passages a step
+RATE = 0.10  # share of ordinary tokens that is masked
+SKILL_RATE = 0.50  # share of the words that another word of the passage settles
+SNAPSHOTS = 12
+
+
+def toy_config(grammar):
+    """The sizes of the shipped model: 3 layers of 4 heads, hidden 64."""
+    return BertConfig(
+        vocab_size=len(grammar.tokens), hidden_size=64, num_hidden_layers=3,
+        num_attention_heads=4, intermediate_size=256, max_position_embeddings=64,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        initializer_range=0.1,
+    )  # fmt: skip
+
+
+def make_batch(rng, grammar):
+    """One batch of training passages, masked.
+
+    Words that the rest of the passage settles are masked more often than
+    the paper's 15 %, other words less: a small model on one machine would
+    otherwise see too few of the questions that it is to learn.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    grammar : Grammar
+
+    Returns
+    -------
+    dict
+        As pretraining lists it.
+    """
+    batch = sample_batch(rng, BATCH, grammar, held_out=False)
+    rate = np.full(batch["input_ids"].shape, RATE)
+    for probe in find_probes(batch, grammar):
+        rate[probe.row, probe.position] = SKILL_RATE
+    input_ids, labels = mask_tokens(
+        batch["input_ids"], rng, special_ids=range(len(SPECIALS)), mask_id=MASK,
+        vocab_size=len(grammar.tokens), rate=rate,
+    )
+    return {
+        "input_ids": input_ids,
+        "segment_ids": batch["segment_ids"],
+        "attention_mask": batch["attention_mask"],
+        "mlm_labels": labels,
+        "nsp_labels": batch["next_labels"],
+    }
+
+
+def train_toy(out, settings, seed, snapshots=None, report=print):
+    """Train the toy model and write it with its report.
+
+    Parameters
+    ----------
+    out : Path
+        The folder of the model; the state of the run is kept beside it
+        until the model is written.
+    settings : TrainingSettings
+    seed : int
+        Of the generator from which parameters and batches come.
+    snapshots : Path, optional
+        A folder for float16 copies of the parameters along the way.
+    report : function
+        Gets lines of text.
+
+    Returns
+    -------
+    dict
+        What report.json holds.
+    """
+    grammar, start = create_grammar(), time.perf_counter()
+    config = toy_config(grammar)
+    rng = np.random.default_rng(seed)
+    params = init_params(config, rng, heads=True)
+    marks = snapshot_steps(settings.steps)
+
+    def after_step(run):
+        if snapshots is not None and run["step"] in marks:
+            half = map_leaves(lambda _, a: a.astype(np.float16), run["params"])
+            save_snapshot(snapshots / f"step_{run['step']:05}.npz", half)
+
+    state = out.with_name(f"{out.name}.run.npz")
+    params, _ = train(
+        params, config, lambda rng: make_batch(rng, grammar), rng, settings,
+        checkpoint=state, resume=state.exists(), report=report, after_step=after_step,
+    )
+    facts = describe_run(params, config, settings, seed, grammar)
+    facts["seconds"] = round(time.perf_counter() - start)
+    facts["peak_memory_mb"] = peak_memory()
+    save_pretrained(out, params, config, Tokenizer.from_tokens(grammar.tokens))
+    (out / "report.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+    state.unlink()
+    return facts
+
+
+def snapshot_steps(steps):
+    """A dozen steps, close together at first: 0.5 % to all of the run."""
+    marks = np.geomspace(max(1, steps * 0.005), steps, SNAPSHOTS)
+    return sorted({int(round(mark)) for mark in marks})
+
+
+def save_snapshot(path, params):
+    """Write parameters as an .npz of their dotted names."""
+    from bert_np.parameters import leaves
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(path, **dict(leaves(params)))
+
+
+def describe_run(params, config, settings, seed, grammar):
+    """The facts of a finished run, with its figures on held-out passages."""
+    figures = evaluate(params, config, grammar, np.random.default_rng(seed + 1))
+    return {
+        "command": "python -m bert_np.training.toy_model",
+        "seed": seed,
+        "settings": settings._asdict(),
+        "batch": BATCH,
+        "masked": {"ordinary words": RATE, "words that are settled": SKILL_RATE},
+        "parameters": count_params(params),
+        "held_out": {name: round(value, 4) for name, value in figures.items()},
+        "versions": {"python": platform.python_version(), "numpy": np.__version__},
+    }
+
+
+def peak_memory():
+    """The most memory that this process has held, in MB; None on Windows."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kB elsewhere
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
+
+
+def main(arguments=None):
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=SHIPPED)
+    parser.add_argument("--steps", type=int, default=9000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--snapshots", type=Path)
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    settings = TrainingSettings(
+        steps=options.steps, warmup_steps=200, peak_rate=2e-3, beta2=0.98
+    )
+    facts = train_toy(options.out, settings, options.seed, options.snapshots)
+    print(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()

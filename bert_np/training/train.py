@@ -1,0 +1,263 @@
+"""The training loop: batches in, trained parameters out."""
+
+import math
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_np.errors import BertError
+from bert_np.parameters import check_params
+from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
+from bert_np.training.pretraining import losses_and_gradients
+from bert_np.training.run import load_run, save_run, start_run
+
+
+class TrainingSettings(NamedTuple):
+    """How a run steps: what, beside model and data, decides its result.
+
+    Defaults suit a model of some hundred thousand parameters. BERT-Base:
+    1,000,000 steps, 10,000 of them warm-up, peak 1e-4.
+
+    Source: Devlin et al. 2018, appendix A.2.
+    """
+
+    steps: int
+    warmup_steps: int = 100  # at most steps
+    peak_rate: float = 1e-3
+    weight_decay: float = 0.01
+    max_norm: float = 1.0  # longer gradients are clipped
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    parts: int = 1  # pieces that a batch is cut into, to run in threads
+
+
+def train(
+    params, config, make_batch, rng, settings, *, checkpoint=None, resume=False,
+    checkpoint_every=500, report=print, report_every=100, after_step=None,
+):
+    """Train a model on batch after batch.
+
+    The same params, make_batch, generator state and settings give the
+    same bits on one machine, also where the run was stopped and resumed.
+
+    Parameters
+    ----------
+    params : dict
+        The parameter tree with both heads; never written to.
+    config : BertConfig
+        Its dropout rates are in force.
+    make_batch : function
+        make_batch(rng) gives a dict of input_ids, segment_ids,
+        attention_mask, mlm_labels, nsp_labels: see pretraining. All its
+        chance must come from rng, and it must keep no state.
+    rng : numpy.random.Generator
+        Draws the batches and the dropout.
+    settings : TrainingSettings
+        With parts > 1 each step runs in as many threads as there are
+        processors, BLAS held to one. This needs threadpoolctl, or a
+        Python started with OPENBLAS_NUM_THREADS=1; without either, the
+        parts run one after the other.
+    checkpoint : str or Path, optional
+        A file for the run so far: written every checkpoint_every steps,
+        at the end, and on an interruption.
+    resume : bool
+        True: go on from the file; params and the state of rng are then
+        replaced by what it holds. False: the file must not exist.
+    checkpoint_every : int
+    report : function
+        Gets a line of text every report_every steps.
+    report_every : int
+    after_step : function, optional
+        after_step(run) after each step; run has step, params, history.
+        For snapshots and tests; it must not write to run. Where it is
+        interrupted, the resumed run makes the step, and calls it, again.
+
+    Returns
+    -------
+    params : dict
+    history : list of dict
+        For each step: loss, mlm_loss, nsp_loss, mlm_accuracy,
+        nsp_accuracy, norm (of the gradient, before clipping), rate,
+        tokens (without padding).
+
+    Raises
+    ------
+    BertError
+        Where an argument is wrong or the gradient is no longer finite.
+    KeyboardInterrupt
+        After the checkpoint has been written.
+    """
+    _check_settings(settings)
+    _check_interval("checkpoint_every", checkpoint_every)
+    _check_interval("report_every", report_every)
+    run = _begin(params, config, rng, settings, checkpoint, resume)
+    rng.bit_generator.state = run["rng"]
+    _keep_freed_memory()
+    since = (run["step"], time.perf_counter())
+    try:
+        with _threads(settings.parts) as run_all:
+            while run["step"] < settings.steps:
+                new = train_step(run, config, make_batch, rng, settings, run_all)
+                if after_step is not None:
+                    after_step(new)
+                run, step, last = new, new["step"], new["step"] == settings.steps
+                if step % report_every == 0 or last:
+                    report(_progress(run, settings, since))
+                    since = (step, time.perf_counter())
+                if checkpoint is not None and (step % checkpoint_every == 0 or last):
+                    save_run(checkpoint, run, config, settings)
+    except KeyboardInterrupt:
+        if checkpoint is not None:
+            save_run(checkpoint, run, config, settings)
+        raise
+    return run["params"], run["history"]
+
+
+def train_step(run, config, make_batch, rng, settings, run_all=map):
+    """Make one step: a batch, its gradient, and one update by Adam.
+
+    Parameters
+    ----------
+    run : dict
+        See run.py; never written to.
+    config : BertConfig
+    make_batch : function
+    rng : numpy.random.Generator
+    settings : TrainingSettings
+    run_all : function
+        map, or the map of a pool of threads.
+
+    Returns
+    -------
+    dict
+        The run one step further.
+    """
+    batch = make_batch(rng)
+    metrics, grads = losses_and_gradients(
+        run["params"], config, batch, rng=rng, parts=settings.parts, run_all=run_all
+    )
+    grads, norm = clip_by_global_norm(grads, settings.max_norm)
+    rate = learning_rate(
+        run["step"], settings.peak_rate, settings.warmup_steps, settings.steps
+    )
+    params, state = adam(
+        run["params"], grads, run["adam"], rate, beta1=settings.beta1,
+        beta2=settings.beta2, eps=settings.eps, weight_decay=settings.weight_decay,
+    )
+    tokens = int(np.count_nonzero(batch["attention_mask"]))
+    metrics = metrics | {"norm": norm, "rate": rate, "tokens": tokens}
+    return {
+        "step": run["step"] + 1,
+        "params": params,
+        "adam": state,
+        "history": [*run["history"], metrics],
+        "rng": rng.bit_generator.state,
+    }
+
+
+def _begin(params, config, rng, settings, checkpoint, resume):
+    if not isinstance(rng, np.random.Generator):
+        kind = type(rng).__name__
+        raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
+    if resume and checkpoint is None:
+        raise BertError("resume is True and checkpoint None: name the file")
+    if resume:
+        return _resume(Path(checkpoint), config, rng, settings)
+    check_params(params, config)
+    if checkpoint is not None:
+        _check_new_file(Path(checkpoint))
+    return start_run(params, rng)
+
+
+def _resume(path, config, rng, settings):
+    run = load_run(path, config, settings)
+    wanted, found = run["rng"]["bit_generator"], type(rng.bit_generator).__name__
+    if found != wanted:
+        raise BertError(f"rng is a {found}, allowed: {wanted}, as in {path.name}")
+    return run
+
+
+def _check_new_file(path):
+    if path.exists():
+        raise BertError(f"checkpoint {path.name} exists: resume=True, or remove it")
+    if not path.parent.is_dir():
+        raise BertError(f"checkpoint: there is no folder {str(path.parent)!r}")
+
+
+def _check_settings(settings):
+    steps, warmup = settings.steps, settings.warmup_steps
+    if not (type(steps) is int and type(warmup) is int and 0 <= warmup <= steps):
+        raise BertError(
+            f"settings: warmup_steps = {warmup}, steps = {steps}, "
+            "allowed: two ints, 0 <= warmup_steps <= steps"
+        )
+    for name, value in settings._asdict().items():
+        if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
+            raise BertError(f"settings: {name} = {value!r}, allowed: a number >= 0")
+    _check_interval("settings: parts", settings.parts)
+    for name in ("beta1", "beta2"):
+        beta = getattr(settings, name)
+        if beta >= 1:
+            raise BertError(f"settings: {name} = {beta}, allowed: less than 1")
+
+
+def _check_interval(name, value):
+    if type(value) is not int or value < 1:
+        raise BertError(f"{name} = {value!r}, allowed: an int >= 1")
+
+
+@contextmanager
+def _threads(parts):
+    """What runs the parts of a batch: map, or the map of some threads.
+
+    Two sets of threads, ours and BLAS's, would wait for each other most
+    of the time. So ours are used only where BLAS keeps to one.
+    """
+    limit = _one_blas_thread() if parts > 1 else None
+    if limit is None:
+        yield map
+        return
+    with limit, ThreadPoolExecutor(min(parts, os.cpu_count() or 1)) as pool:
+        yield pool.map
+
+
+def _one_blas_thread():
+    """A context in which BLAS has one thread; None where none can be had."""
+    if os.environ.get("OPENBLAS_NUM_THREADS") == "1":
+        return nullcontext()
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return None
+    return threadpool_limits(1, user_api="blas")
+
+
+def _keep_freed_memory():
+    """Ask for 32 MB once, and give it back untouched.
+
+    Linux's allocator takes this as a sign not to return memory to the
+    system after each step, only to have it cleared and mapped anew. Other
+    systems do not care.
+    """
+    np.empty(2**25 - 2**13, np.uint8)
+
+
+def _progress(run, settings, since):
+    """One line: the means over the steps since (step, time)."""
+    recent = run["history"][since[0]:]
+    seconds = max(time.perf_counter() - since[1], 1e-9)
+    speed = sum(entry["tokens"] for entry in recent) / seconds
+    mean = {
+        name: sum(entry[name] for entry in recent) / len(recent) for name in recent[0]
+    }
+    return (
+        f"step {run['step']:,}/{settings.steps:,}  loss {mean['loss']:.3f}  "
+        f"words {mean['mlm_accuracy']:.1%}  pairs {mean['nsp_accuracy']:.1%}  "
+        f"{speed:,.0f} tokens/s"
+    )
