@@ -63,7 +63,10 @@ def measure_skills(params, config, grammar, batch, probes=None):
     ])
     right = np.array([g in probe.answers for g, probe in zip(guesses, probes)])
     skills = np.array([probe.skill for probe in probes])
-    return {skill: float(right[skills == skill].mean()) for skill in np.unique(skills)}
+    return {
+        skill: float(right[skills == skill].mean())
+        for skill in sorted({probe.skill for probe in probes})
+    }
 
 
 def hard_probes(batch, grammar):
