@@ -1,11 +1,11 @@
 """What a model of the toy language can do, and which heads do it.
 
-    python -m bert_np.training.toy_skills [FOLDER]
+    python -m bert_np.training.toy_skills FOLDER
 
-prints, for the shipped model or the one in FOLDER: the share of right
-answers for each skill on held-out passages, next-sentence accuracy beside
-the best possible, the distance to the grammar's exact answers, and for
-each head what it looks at and what each skill loses without it.
+prints, for the model in FOLDER: the share of right answers for each skill
+on held-out passages, next-sentence accuracy beside the best possible, the
+distance to the grammar's exact answers, and for each head what it looks
+at and what each skill loses without it.
 """
 
 import sys
@@ -15,6 +15,7 @@ import numpy as np
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
+from bert_np.pretrained import load_pretrained
 from bert_np.training.toy_language import (
     CLS,
     IGNORED,
@@ -297,9 +298,7 @@ def format_heads(habits, losses):
 
 def main(arguments):
     """The command line."""
-    from bert_np.pretrained import load_pretrained
-
-    params, config, _ = load_pretrained(arguments[0] if arguments else "toy")
+    params, config, _ = load_pretrained(arguments[0])
     grammar, rng = create_grammar(), np.random.default_rng(1)
     for name, value in evaluate(params, config, grammar, rng).items():
         print(f"{name:30} {value:.4f}")

@@ -6,9 +6,10 @@ Same sizes, batches, losses, clipping and AdamW; dropout on everywhere.
 Each side is a process of its own, and they take turns, one step each. A
 round in which a process waited for a processor for more than 5 % of its
 time is left out of "calm" (Linux only). Printed: medians, and the median
-over the rounds of each side's time divided by PyTorch's. "bert_np, 4 parts" runs parts of the batch in threads, BLAS held to
-one; "1 part" leaves the threads to BLAS. PyTorch's sides are HuggingFace's
-model with its two kinds of attention; the MLM logits are computed at
+over the rounds of each side's time divided by PyTorch's. "bert_np, 4
+parts" runs parts of the batch in threads, BLAS held to one; "1 part"
+leaves the threads to BLAS. PyTorch's sides are HuggingFace's model with
+its two kinds of attention; the MLM logits are computed at
 labelled positions only, as here. Needs torch and transformers.
 """
 
@@ -159,7 +160,9 @@ def main():
         print(f"{title}: {len(kept)} of {len(rounds)}")
         for i, side in enumerate(SIDES if kept else ()):
             median = statistics.median(r[i][0] for r in kept)
-            ratios = [statistics.median(r[i][0] / r[k][0] for r in kept) for k in (2, 3)]
+            ratios = [
+                statistics.median(r[i][0] / r[k][0] for r in kept) for k in (2, 3)
+            ]
             print(f"  {side:18} {median * 1e3:7.1f} ms   to torch: sdpa "
                   f"{ratios[0]:.2f}, eager {ratios[1]:.2f}")
 

@@ -1,0 +1,150 @@
+"""The toy model: its skills measured, its heads, and the command."""
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_np
+from bert_np import bert
+from bert_np.parameters import leaves
+from bert_np.training import toy_model
+from bert_np.training.toy_language import create_grammar, sample_batch
+from bert_np.training.toy_skills import (
+    evaluate,
+    hard_probes,
+    head_habits,
+    losses_without_heads,
+    measure_skills,
+    without_head,
+)
+from bert_np.training.train import TrainingSettings
+
+GRAMMAR = create_grammar()
+
+
+@pytest.fixture(scope="module")
+def toy():
+    """A model that knows nothing yet."""
+    config = toy_model.toy_config(GRAMMAR)
+    return bert_np.init_params(config, np.random.default_rng(0), heads=True), config
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    batch = sample_batch(np.random.default_rng(3), 400, GRAMMAR, held_out=True)
+    return batch, hard_probes(batch, GRAMMAR)
+
+
+def test_agreement_that_a_near_noun_gives_away_does_not_count(held_out):
+    batch, probes = held_out
+    words = np.array(GRAMMAR.tokens)[batch["input_ids"]]
+    asked = [probe for probe in probes if probe.skill == "agreement"]
+    assert len(asked) > 5
+    for probe in asked:
+        nouns = words[probe.row, [probe.source, probe.distractor]]
+        assert nouns[0].endswith("s") != nouns[1].endswith("s")
+
+
+def test_who_knows_nothing_gets_little_right(toy, held_out):
+    params, config = toy
+    figures = evaluate(params, config, GRAMMAR, np.random.default_rng(7), 200)
+    skills = ("agreement", "pronoun", "copy", "binding", "order")
+    assert all(figures[skill] < 0.3 for skill in skills)
+    assert 0.99 < figures["next sentence, best possible"] <= 1
+    assert 1 < figures["divergence"] < 20
+
+
+def test_the_right_answers_are_counted(toy, held_out):
+    """A bias so large that the model always says "he"."""
+    params, config = toy
+    bias = params["mlm"]["bias"].copy()
+    bias[GRAMMAR.tokens.index("he")] = 1e4
+    says_he = params | {"mlm": params["mlm"] | {"bias": bias}}
+    batch, probes = held_out
+    right = measure_skills(says_he, config, GRAMMAR, batch, probes)
+    he = [p.answers == (GRAMMAR.tokens.index("he"),)
+          for p in probes if p.skill == "pronoun"]
+    assert right["pronoun"] == np.mean(he) and 0.3 < np.mean(he) < 0.7
+    assert right["binding"] == right["copy"] == 0
+
+
+# ------------------------------------------------------------------ heads
+
+def test_a_skill_loses_what_its_right_answers_lose(toy, held_out):
+    params, config = toy
+    batch, probes = held_out
+    some = probes[:40]
+    losses = losses_without_heads(params, config, GRAMMAR, batch, some)
+    whole = measure_skills(params, config, GRAMMAR, batch, some)
+    ablated = without_head(params, config, 2, 3)
+    less = measure_skills(ablated, config, GRAMMAR, batch, some)
+    assert losses.keys() == whole.keys()
+    for skill, loss in losses.items():
+        assert loss.shape == (3, 4)
+        assert loss[2, 3] == whole[skill] - less[skill]
+
+
+def test_a_head_without_output_changes_nothing_else(toy):
+    params, config = toy
+    ablated = without_head(params, config, 1, 2)
+    differing = {
+        path for (path, a), (_, b) in zip(leaves(params), leaves(ablated))
+        if not np.array_equal(a, b)
+    }
+    assert differing == {"layers.1.attention.output.W"}
+    W = ablated["layers"][1]["attention"]["output"]["W"]
+    assert not W[32:48].any() and W[:32].any(axis=1).all()
+
+
+def test_habits_are_means_of_attention(toy, held_out):
+    params, config = toy
+    batch, probes = held_out
+    some = [p for p in probes if p.skill == "copy"][:3]
+    habits = head_habits(params, config, batch, some)
+    expected = np.zeros((3, 4))
+    for probe in some:
+        ids = batch["input_ids"][[probe.row]]
+        ids[0, probe.position] = GRAMMAR.tokens.index("[MASK]")
+        out = bert(ids, params, config, segment_ids=batch["segment_ids"][[probe.row]])
+        for layer, probs in enumerate(out["attention_probs"]):
+            expected[layer] += probs[0, :, probe.position, probe.source] / 3
+    np.testing.assert_allclose(habits["copy"], expected, atol=1e-6)
+    assert habits.keys() == {"previous", "separator", "copy"}
+
+
+# ---------------------------------------------------------------- training
+
+def test_one_settled_word_a_passage_is_masked_more_often():
+    rng = np.random.default_rng(0)
+    batches = [toy_model.make_batch(rng, GRAMMAR) for _ in range(10)]
+    labels = sum((batch["mlm_labels"] != -100).sum() for batch in batches)
+    tokens = sum((batch["attention_mask"].sum(axis=1) - 2).sum() for batch in batches)
+    beyond = labels - toy_model.RATE * tokens
+    assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
+
+
+def test_the_command_trains_reports_and_resumes(tmp_path):
+    out, lines = tmp_path / "toy", []
+    settings = TrainingSettings(steps=4, warmup_steps=1)
+
+    def stop(line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        toy_model.train_toy(out, settings, 0, tmp_path / "shots", report=stop)
+    assert not out.exists() and (tmp_path / "toy.run.npz").exists()
+    facts = toy_model.train_toy(out, settings, 0, report=lines.append)
+    assert facts == json.loads((out / "report.json").read_text("utf-8"))
+    assert facts["settings"]["steps"] == 4 and facts["seed"] == 0
+    assert not (tmp_path / "toy.run.npz").exists()
+    params, config, _ = bert_np.load_pretrained(out)
+    batch = sample_batch(np.random.default_rng(0), 50, GRAMMAR, held_out=True)
+    assert measure_skills(params, config, GRAMMAR, batch).keys() >= {"binding", "copy"}
+    shots = sorted((tmp_path / "shots").iterdir())
+    assert [shot.name for shot in shots][-1] == "step_00004.npz"
+
+
+def test_snapshots_are_a_dozen_and_end_with_the_run():
+    marks = toy_model.snapshot_steps(9000)
+    assert len(marks) == 12 and marks[-1] == 9000 and marks == sorted(marks)
