@@ -1,7 +1,8 @@
 """The table of planted faults fits the source as it is."""
 
 import pytest
-from negative_controls import EDITS, ROOT, edited, own_tests
+from negative_controls import ROOT, edited, own_tests
+from planted_faults import EDITS
 
 JOBS = [(module, *edit) for module, edits in EDITS.items() for edit in edits]
 
