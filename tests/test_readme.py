@@ -50,7 +50,7 @@ def test_glossary_agrees_with_the_config():
     }
 
 
-def test_the_ten_lines_run(minilm, tmp_path, monkeypatch):
+def test_the_examples_run(minilm, tmp_path, monkeypatch, capsys):
     example = TEXT.split("<!-- example -->")[1].split("```python\n")[1].split("```")[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 12
     monkeypatch.chdir(tmp_path)
@@ -61,6 +61,11 @@ def test_the_ten_lines_run(minilm, tmp_path, monkeypatch):
     assert names["out"]["last_hidden_state"].shape == (1, 10, 384)
     assert names["out"]["pooler_output"].shape == (1, 384)
     assert [m.shape for m in names["maps"]] == [(12, 10, 10)] * 6
+    code, shown = TEXT.split("<!-- compare -->")[1].split("```")[1:4:2]
+    exec(code.removeprefix("python"), names)
+    stage, _, hint = capsys.readouterr().out.partition("[")
+    assert shown.strip().startswith(stage) and "layers.0.ffn.activated" in stage
+    assert hint.split("\n")[1] == shown.strip().split("\n")[1]
 
 
 @pytest.mark.parametrize("marker", ["pytest", "jupyter lab"])
