@@ -401,11 +401,9 @@ def save_pretrained(folder, params, config, tokenizer=None):
     Raises
     ------
     BertError
-        Where an argument is wrong, or a file cannot be written: then
-        the files that stood there are as before.
+        Where an argument is wrong, or a file cannot be written. Each file
+        is replaced whole or not at all, one after the other.
     """
-    if not isinstance(config, BertConfig):
-        raise BertError(f"config is {type(config).__name__}, allowed: BertConfig")
     check_params(params, config)
     texts = {"config.json": _config_text(params, config)}
     if tokenizer is not None:

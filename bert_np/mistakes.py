@@ -234,10 +234,12 @@ def _linear_mistakes(stage, stages, params):
 
 def _find_linear(stage, stages, params):
     """(input, W, b, heads to split into or 0) of a linear stage, or None."""
-    if stage == "pooler.dense":
-        last = stages.get(f"layers.{len(params['layers']) - 1}.output")
-        pooler = params["pooler"]
-        return last if last is None else (last[:, 0], pooler["W"], pooler["b"], 0)
+    last = stages.get(f"layers.{len(params['layers']) - 1}.output")
+    if stage == "pooler.dense" and last is not None:
+        return last[:, 0], params["pooler"]["W"], params["pooler"]["b"], 0
+    if stage == "mlm.transform" and last is not None:
+        dense = params["mlm"]["transform"]
+        return last, dense["W"], dense["b"], 0
     top, _, rest = stage.partition(".")
     index, _, name = rest.partition(".")
     if top != "layers" or name not in LAYER_LINEARS:

@@ -121,7 +121,8 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
     Raises
     ------
     BertError
-        Where the traces have no stage in common.
+        Where the traces have no stage in common, or a stage is no array
+        of numbers.
     """
     stages_a, stages_b = dict(leaves(trace_a)), dict(leaves(trace_b))
     common = [stage for stage in stages_a if stage in stages_b]
@@ -133,7 +134,8 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
     missing = tuple(sorted(stages_a.keys() ^ stages_b.keys()))
     largest = 0.0
     for stage in common:
-        a, b = np.asarray(stages_a[stage]), np.asarray(stages_b[stage])
+        a = _as_numbers("trace_a", stage, stages_a[stage])
+        b = _as_numbers("trace_b", stage, stages_b[stage])
         if a.shape != b.shape:
             hint = f"shape {b.shape}, expected {a.shape}"
             return Comparison(False, stage, math.nan, (), math.nan, math.nan,
@@ -146,6 +148,17 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
         largest = max(largest, gap)
     return Comparison(True, None, largest, (), math.nan, math.nan, "",
                       len(common), missing)
+
+
+def _as_numbers(name, stage, values):
+    """A stage as an array; the trace of another library may hold anything."""
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise BertError(f"{name}: {stage} is not an array ({error})") from None
+    if array.dtype.kind not in "biuf":
+        raise BertError(f"{name}: {stage} has dtype {array.dtype}, allowed: numbers")
+    return array
 
 
 def _largest_gap(stage, a, b, rtol, atol):

@@ -298,6 +298,8 @@ FAULTY = [
      {"params": changed_params("layers.1.attention.key.W", change=np.transpose)}),
     ("pooler.dense", TRANSPOSED,
      {"params": changed_params("pooler.W", change=np.transpose)}),
+    ("mlm.transform", TRANSPOSED,
+     {"params": changed_params("mlm.transform.W", change=np.transpose)}),
 ]
 
 
@@ -340,6 +342,12 @@ def test_the_mistake_in_one_stage_is_named(hint):
     stage, mistaken = ONE_STAGE[hint]
     found = compare(TRACE, changed(stage, lambda array: mistaken))
     assert (found.stage, found.hint) == (stage, hint)
+
+
+@pytest.mark.parametrize("values", ["text", None, np.array([None]), np.array([1j])])
+def test_a_stage_that_is_no_array_of_numbers_is_refused(values):
+    with pytest.raises(BertError, match="trace_b: embeddings.word "):
+        compare(TRACE, changed("embeddings.word", lambda a: values))
 
 
 def test_a_difference_that_fits_no_mistake_gets_no_hint():

@@ -87,9 +87,10 @@ def next_sentence_accuracy(params, config, batch):
     pairs = np.flatnonzero(batch["next_labels"] != IGNORED)
     right = []
     for part in _parts(len(pairs)):
-        out = _run(params, config, batch["input_ids"], batch, pairs[part])
+        rows = pairs[part]
+        out = _run(params, config, batch["input_ids"][rows], batch, rows)
         logits = next_sentence_logits(out["pooler_output"], params)
-        right.append(logits.argmax(axis=-1) == batch["next_labels"][pairs[part]])
+        right.append(logits.argmax(axis=-1) == batch["next_labels"][rows])
     return float(np.concatenate(right).mean())
 
 
@@ -152,7 +153,7 @@ def head_habits(params, config, batch, probes):
     skills = np.array([probe.skill for probe in probes])
     to_source, previous, separator = [], [], []
     for part in _parts(len(probes)):
-        out = _run(params, config, ids[part], batch, rows[part], gathered=True)
+        out = _run(params, config, ids[part], batch, rows[part], attention=True)
         maps = np.stack(out["attention_probs"])  # (L, N, A, T, T)
         real = ids[part] != PAD
         n = np.arange(len(maps[0]))
@@ -245,21 +246,17 @@ def _mask_probes(batch, probes):
     return ids, rows
 
 
-def _run(params, config, ids, batch, rows, gathered=False):
-    """bert on some passages; gathered: ids hold these rows already."""
+def _run(params, config, ids, batch, rows, attention=False):
+    """bert on passages whose ids, perhaps masked, come from these rows."""
     return bert(
-        ids if gathered else ids[rows], params, config,
-        segment_ids=batch["segment_ids"][rows],
-        attention_mask=batch["attention_mask"][rows], return_attention=gathered,
+        ids, params, config, segment_ids=batch["segment_ids"][rows],
+        attention_mask=batch["attention_mask"][rows], return_attention=attention,
     )
 
 
 def _word_logits(params, config, ids, batch, rows, places, part):
     """The MLM logits (N, V) at one position of each passage of a part."""
-    out = bert(
-        ids[part], params, config, segment_ids=batch["segment_ids"][rows[part]],
-        attention_mask=batch["attention_mask"][rows[part]], return_attention=False,
-    )
+    out = _run(params, config, ids[part], batch, rows[part])
     hidden = out["last_hidden_state"][np.arange(len(ids[part])), places[part]]
     return masked_lm_logits(hidden[None], params, config)[0]
 
