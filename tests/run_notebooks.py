@@ -3,7 +3,7 @@
     python tests/run_notebooks.py                 all of them
     python tests/run_notebooks.py quick_tour      those named
 
-A notebook that fails is left as it was.
+A notebook that fails, or prints a warning, is left as it was.
 """
 
 import os
@@ -15,6 +15,8 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+
+from bert_np.pretrained import fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -73,6 +75,14 @@ def printed(cell):
     return "\n".join(text for text in texts if not text.startswith("<Figure"))
 
 
+def warnings(notebook):
+    """What the code cells wrote to stderr."""
+    return "".join(
+        output.text for cell in code_cells(notebook) for output in cell.outputs
+        if output.get("name") == "stderr"
+    )
+
+
 def split_numbers(text):
     """(the text with # for each number, the numbers)."""
     numbers = [float(n.replace(",", "").rstrip(".") or 0) for n in NUMBER.findall(text)]
@@ -83,10 +93,13 @@ def main(names):
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     if names:
         paths = [p for p in paths if p.stem in names]
+    fetch("all-MiniLM-L6-v2")  # its progress line does not belong in a notebook
     for path in paths:
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()
         notebook = execute(path)
+        if warnings(notebook):
+            sys.exit(f"not written, it warns: {warnings(notebook)}")
         write(notebook, path)
         size = path.stat().st_size / 1000
         print(f"{time.perf_counter() - start:.1f} s, {size:.0f} kB")
