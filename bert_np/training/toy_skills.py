@@ -12,10 +12,12 @@ import sys
 
 import numpy as np
 
+from bert_np.analysis import without_head
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
 from bert_np.pretrained import load_pretrained
+from bert_np.training.toy_grammar import KINDS
 from bert_np.training.toy_language import (
     CLS,
     IGNORED,
@@ -48,7 +50,7 @@ def measure_skills(params, config, grammar, batch, probes=None):
     batch : dict
         Passages, from sample_batch.
     probes : list of Probe, optional
-        Those of batch, from hard_probes, where they are known already.
+        Of the batch; None: those of hard_probes.
 
     Returns
     -------
@@ -71,15 +73,30 @@ def measure_skills(params, config, grammar, batch, probes=None):
 
 
 def hard_probes(batch, grammar):
-    """The probes of a batch without agreement that a near noun gives away."""
-    def is_plural(row, position):
-        return grammar.tokens[batch["input_ids"][row, position]].endswith("s")
+    """The probes of a batch that a short cut does not solve.
 
-    return [
-        probe for probe in find_probes(batch, grammar)
-        if probe.skill != "agreement"
-        or is_plural(probe.row, probe.source) != is_plural(probe.row, probe.distractor)
-    ]
+    Of agreement those whose nearer noun has the other number; of binding
+    those whose two things come in the same colours.
+
+    Parameters
+    ----------
+    batch : dict
+    grammar : Grammar
+
+    Returns
+    -------
+    list of Probe
+    """
+    def is_hard(probe):
+        source, distractor = (
+            grammar.tokens[batch["input_ids"][probe.row, place]]
+            for place in (probe.source, probe.distractor)
+        )
+        if probe.skill == "agreement":
+            return source.endswith("s") != distractor.endswith("s")
+        return probe.skill != "binding" or KINDS[source] == KINDS[distractor]
+
+    return [probe for probe in find_probes(batch, grammar) if is_hard(probe)]
 
 
 def next_sentence_accuracy(params, config, batch):
@@ -181,35 +198,6 @@ def _mean_over_real(values, real):
 def _mean_previous(maps, real):
     back = np.diagonal(maps, -1, axis1=-2, axis2=-1)  # (L, N, A, T-1)
     return _mean_over_real(back, real[:, 1:])
-
-
-def without_head(params, config, layer, head):
-    """The parameters with one head's output set to 0.
-
-    The head still computes its attention; the rows of the output matrix
-    that would pass its context on are 0.
-
-    Parameters
-    ----------
-    params : dict
-        Never written to; all other arrays are shared.
-    config : BertConfig
-    layer, head : int
-
-    Returns
-    -------
-    dict
-
-    Source: Michel et al. 2019, section 3.
-    """
-    D = config.head_size
-    layers = list(params["layers"])
-    attention = dict(layers[layer]["attention"])
-    W = attention["output"]["W"].copy()
-    W[head * D : (head + 1) * D] = 0
-    attention["output"] = attention["output"] | {"W": W}
-    layers[layer] = layers[layer] | {"attention": attention}
-    return params | {"layers": layers}
 
 
 def losses_without_heads(params, config, grammar, batch, probes):
