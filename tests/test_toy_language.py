@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -156,10 +157,24 @@ def test_tables_are_rectangular_without_shared_columns():
     columns = [name for names, _ in toy_grammar.TABLES for name in names]
     assert len(columns) == len(set(columns))
     for names, rows in toy_grammar.TABLES:
-        assert len(set(rows)) == len(rows)
+        assert len(set(rows)) == len(rows) or names[0] == "BALL"
         assert {len(row) for row in rows} == {len(names)}
         for column in zip(*rows):
             assert len({len(toy.split_word(word)) for word in column}) == 1
+
+
+def test_in_half_of_the_passages_two_things_come_in_the_same_colours():
+    (rows,) = [rows for names, rows in toy_grammar.TABLES if names[0] == "BALL"]
+    kinds = toy_grammar.KINDS
+    alike = 0
+    for ball, red, hat, blue in rows:
+        assert ball != hat and red != blue
+        assert kinds[ball] == kinds[red] and kinds[hat] == kinds[blue]
+        alike += kinds[ball] == kinds[hat]
+    assert 0.45 < alike / len(rows) < 0.55
+    counts = Counter(rows)
+    assert {counts[row] for row in rows if kinds[row[0]] == kinds[row[2]]} == {2}
+    assert {counts[row] for row in rows if kinds[row[0]] != kinds[row[2]]} == {1}
 
 
 def test_piece_weights_sum_to_one_and_passages_are_short(grammar):

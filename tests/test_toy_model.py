@@ -1,6 +1,7 @@
 """The toy model: its skills measured, its heads, and the command."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import bert_np
 from bert_np import bert
 from bert_np.parameters import leaves
 from bert_np.training import toy_model
-from bert_np.training.toy_language import create_grammar, sample_batch
+from bert_np.training.toy_grammar import KINDS
+from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
 from bert_np.training.toy_skills import (
     evaluate,
     hard_probes,
@@ -44,6 +46,18 @@ def test_agreement_that_a_near_noun_gives_away_does_not_count(held_out):
     for probe in asked:
         nouns = words[probe.row, [probe.source, probe.distractor]]
         assert nouns[0].endswith("s") != nouns[1].endswith("s")
+
+
+def test_binding_that_the_kind_of_thing_gives_away_does_not_count(held_out):
+    batch, probes = held_out
+    words = np.array(GRAMMAR.tokens)[batch["input_ids"]]
+    asked = [probe for probe in probes if probe.skill == "binding"]
+    assert len(asked) > 20
+    for probe in asked:
+        kinds = [KINDS[words[probe.row, at]] for at in (probe.source, probe.distractor)]
+        assert kinds[0] == kinds[1]
+    every = [p for p in find_probes(batch, GRAMMAR) if p.skill == "binding"]
+    assert len(asked) < 0.7 * len(every)
 
 
 def test_who_knows_nothing_gets_little_right(toy, held_out):
@@ -114,6 +128,33 @@ def test_habits_are_means_of_attention(toy, held_out):
 
 
 # ---------------------------------------------------------------- training
+
+def test_the_start_is_random_but_for_positions_and_keys():
+    config = toy_model.toy_config(GRAMMAR)
+    start = toy_model.start_params(config, np.random.default_rng(0))
+    plain = bert_np.init_params(config, np.random.default_rng(0), heads=True)
+    differing = {
+        path for (path, a), (_, b) in zip(leaves(start), leaves(plain))
+        if not np.array_equal(a, b)
+    }
+    assert differing == {"embeddings.position", "layers.1.attention.key.W",
+                         "layers.2.attention.key.W"}
+    for layer in start["layers"][1:]:
+        attention = layer["attention"]
+        assert np.array_equal(attention["key"]["W"], attention["query"]["W"])
+    position = start["embeddings"]["position"].astype(float)
+    assert position[7, 10] == pytest.approx(
+        math.sqrt(2) * 0.1 * math.sin(7 / 100 ** (10 / 64)), abs=1e-7)
+    assert position[7, 11] == pytest.approx(
+        math.sqrt(2) * 0.1 * math.cos(7 / 100 ** (10 / 64)), abs=1e-7)
+
+
+@pytest.mark.parametrize("steps", [4, 30, 8000])
+def test_the_schedule_fits_any_number_of_steps(steps):
+    settings = toy_model.toy_settings(steps)
+    assert 0 <= settings.warmup_steps <= 200
+    assert settings.warmup_steps + settings.hold_steps == steps * 3 // 4
+
 
 def test_one_settled_word_a_passage_is_masked_more_often():
     rng = np.random.default_rng(0)

@@ -161,6 +161,9 @@ def test_schedule():
     assert rates == [2, 4, 6, 8, 8, 7, 6, 5, 4, 3, 2, 1]
     assert learning_rate(0, 1.0, 0, 2) == 1  # without warm-up
     assert learning_rate(3, 1.0, 4, 4) == 1  # nothing but warm-up
+    held = [learning_rate(step, 6.0, 2, 8, 3) for step in range(8)]
+    assert held == [3, 6, 6, 6, 6, 6, 4, 2]
+    assert learning_rate(3, 1.0, 1, 4, 3) == 1  # never falls
 
 
 def test_clipping():
@@ -565,8 +568,10 @@ def test_a_diverged_run_stops_and_says_why():
 
 
 @pytest.mark.parametrize("change, message", [
-    ({"steps": 1}, "warmup_steps = 2, steps = 1"),
-    ({"steps": 9.5}, "steps = 9.5"),
+    ({"steps": 1}, r"warmup_steps, hold_steps = \(2, 0\), steps = 1"),
+    ({"hold_steps": 8}, r"= \(2, 8\), steps = 9, allowed"),
+    ({"hold_steps": -1}, r"= \(2, -1\), steps = 9, allowed"),
+    ({"steps": 9.5}, "steps = 9.5, allowed"),
     ({"peak_rate": float("nan")}, "peak_rate = nan"),
     ({"weight_decay": -0.1}, "weight_decay = -0.1"),
     ({"parts": 0}, "parts = 0, allowed: an int >= 1"),

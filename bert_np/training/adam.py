@@ -11,11 +11,12 @@ from bert_np.parameters import leaves, map_leaves
 NOT_DECAYED = ("b", "bias", "gamma", "beta")
 
 
-def learning_rate(step, peak, warmup_steps, total_steps):
+def learning_rate(step, peak, warmup_steps, total_steps, hold_steps=0):
     """Rise in a straight line to the peak, then fall in one towards 0.
 
-    peak (step + 1) / warmup_steps while step < warmup_steps, after it
-    peak (total_steps - step) / (total_steps - warmup_steps).
+    peak (step + 1) / warmup_steps while step < warmup_steps; the peak for
+    hold_steps more; after it, with start = warmup_steps + hold_steps,
+    peak (total_steps - step) / (total_steps - start).
 
     Parameters
     ----------
@@ -24,6 +25,8 @@ def learning_rate(step, peak, warmup_steps, total_steps):
     peak : float
     warmup_steps : int
     total_steps : int
+    hold_steps : int
+        0 in the paper.
 
     Returns
     -------
@@ -39,7 +42,8 @@ def learning_rate(step, peak, warmup_steps, total_steps):
     """
     if step < warmup_steps:
         return peak * (step + 1) / warmup_steps
-    return peak * (total_steps - step) / (total_steps - warmup_steps)
+    start = warmup_steps + hold_steps
+    return peak * min(1, (total_steps - step) / max(1, total_steps - start))
 
 
 def global_norm(grads):

@@ -3,8 +3,9 @@
 A template is a passage of plain English. Its words in capitals are slots:
 "ANNA" stands for any name, "SHE" for the pronoun that goes with it. The
 columns of one table are filled together from one row of the table, every
-row equally likely; different tables are filled independently. So a table
-is the place where words depend on each other.
+row equally likely (one that stands twice, twice as likely); different
+tables are filled independently. So a table is the place where words
+depend on each other.
 """
 
 from itertools import permutations, product
@@ -13,9 +14,11 @@ from typing import NamedTuple
 MEN = ("john", "tom", "paul", "peter", "david")
 WOMEN = ("anna", "mary", "lisa", "emma", "sarah")
 PEOPLE = [(name, "he") for name in MEN] + [(name, "she") for name in WOMEN]
-OBJECTS = ("ball", "hat", "book", "cup", "box", "coat", "key", "bag")
-COLOURS = ("red", "blue", "green", "black", "white", "yellow", "brown",
-           "pink")
+# Things, and the colours in which they come.
+BRIGHT = (("ball", "hat", "book", "cup"), ("red", "blue", "green", "yellow"))
+PLAIN = (("box", "coat", "key", "bag"), ("black", "white", "brown", "grey"))
+KINDS = {word: number for number, kind in enumerate((BRIGHT, PLAIN))
+         for words in kind for word in words}
 PLACES = ("garden", "kitchen", "park", "house", "school", "street")
 NOUNS = (("cat", "cats"), ("dog", "dogs"), ("bird", "birds"),
          ("horse", "horses"), ("boy", "boys"), ("girl", "girls"),
@@ -40,14 +43,29 @@ def _clauses():
             for m, n, chase, sleeps in product((0, 1), (0, 1), SEES, SLEEPS)]
 
 
+def _two_things():
+    """Return rows of two different things, each with another colour.
+
+    In half of the passages both things come in the same four colours, so
+    that only the passage tells which has which. (Two passages in three
+    would be mixed otherwise: hence twice.)
+    """
+    alike = [(ball, red, hat, blue) for things, colours in (BRIGHT, PLAIN)
+             for ball, hat in permutations(things, 2)
+             for red, blue in permutations(colours, 2)]
+    mixed = [(ball, red, hat, blue)
+             for first, second in permutations((BRIGHT, PLAIN))
+             for ball, red in product(*first) for hat, blue in product(*second)]
+    return 2 * alike + mixed
+
+
 # Columns (named by an example), and the rows that may fill them.
 TABLES = (
     (("ANNA", "SHE"), PEOPLE),
     (("MARY", "TOM", "HE"),                                # he is Tom
      [(giver, taker, his) for giver, hers in PEOPLE for taker, his in PEOPLE
       if hers != his]),
-    (("BALL", "HAT"), list(permutations(OBJECTS, 2))),
-    (("RED", "BLUE"), list(permutations(COLOURS, 2))),
+    (("BALL", "RED", "HAT", "BLUE"), _two_things()),
     (("CAT", "DOGS", "CHASE", "SLEEPS", "IS"), _clauses()),
     (("HORSE", "BIRD"), list(permutations([s for s, _ in NOUNS], 2))),
     (("CHASED",), [("chased",), ("pushed",), ("scared",), ("followed",)]),
@@ -108,18 +126,12 @@ TEMPLATES = (
              "SHE likes the RED BALL .", (_COPY, _SHE)),
     Template("copy", "there is a RED BALL in the GARDEN . ANNA LOST "
              "the RED BALL .", (_COPY,)),
-    Template("binding", _TWO + "the BALL is RED . the HAT is BLUE .",
-             (_RED, _BLUE)),
-    Template("binding", _TWO + "the HAT is BLUE . the BALL is RED .",
-             (_RED, _BLUE)),
+    Template("binding", _TWO + "the BALL is RED .", (_RED,)),
+    Template("binding", _TWO + "the HAT is BLUE .", (_BLUE,)),
     Template("binding", _TWO + "SHE likes the RED BALL .",
              (_RED, _BALL, _SHE)),
     Template("binding", _TWO + "SHE likes the BLUE HAT .",
              (_BLUE, _HAT, _SHE)),
-    Template("binding", _TWO + "the RED BALL is in the GARDEN . "
-             "SHE likes the BLUE HAT .", (_RED, _BALL, _BLUE, _HAT, _SHE)),
-    Template("binding", _TWO + "the BLUE HAT is in the GARDEN . "
-             "SHE likes the RED BALL .", (_RED, _BALL, _BLUE, _HAT, _SHE)),
     Template("binding", _TWO + "what is RED ? the BALL .", (_BALL,)),
     Template("binding", _TWO + "what is BLUE ? the HAT .", (_HAT,)),
     Template("order", "the HORSE CHASED the BIRD . the BIRD ran away . "
@@ -141,5 +153,6 @@ TEMPLATES = (
 )
 
 # Share of each family in the passages; its templates are equally likely.
-MIX = {"agreement": 0.14, "pronoun": 0.10, "copy": 0.12, "binding": 0.40,
-       "order": 0.14, "activity": 0.05, "need": 0.05}
+# Binding takes longest to learn, so it has most.
+MIX = {"agreement": 0.10, "pronoun": 0.06, "copy": 0.06, "binding": 0.60,
+       "order": 0.10, "activity": 0.04, "need": 0.04}

@@ -27,7 +27,8 @@ class TrainingSettings(NamedTuple):
     """
 
     steps: int
-    warmup_steps: int = 100  # at most steps
+    warmup_steps: int = 100  # of rising rate
+    hold_steps: int = 0  # at the peak, before the rate falls
     peak_rate: float = 1e-3
     weight_decay: float = 0.01
     max_norm: float = 1.0  # longer gradients are clipped
@@ -144,7 +145,8 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
     )
     grads, norm = clip_by_global_norm(grads, settings.max_norm)
     rate = learning_rate(
-        run["step"], settings.peak_rate, settings.warmup_steps, settings.steps
+        run["step"], settings.peak_rate, settings.warmup_steps, settings.steps,
+        settings.hold_steps,
     )
     params, state = adam(
         run["params"], grads, run["adam"], rate, beta1=settings.beta1,
@@ -191,11 +193,12 @@ def _check_new_file(path):
 
 
 def _check_settings(settings):
-    steps, warmup = settings.steps, settings.warmup_steps
-    if not (type(steps) is int and type(warmup) is int and 0 <= warmup <= steps):
+    steps, *before = settings.steps, settings.warmup_steps, settings.hold_steps
+    whole = all(type(count) is int and count >= 0 for count in (steps, *before))
+    if not whole or sum(before) > steps:
         raise BertError(
-            f"settings: warmup_steps = {warmup}, steps = {steps}, "
-            "allowed: two ints, 0 <= warmup_steps <= steps"
+            f"settings: warmup_steps, hold_steps = {tuple(before)}, steps = {steps}, "
+            "allowed: ints >= 0, the two no more than steps together"
         )
     for name, value in settings._asdict().items():
         if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
