@@ -73,6 +73,8 @@ MINILM = PinnedModel(
 HUB_NAME = re.compile(
     r"(?!.*(\.\.|--|\.git$))(\b[\w.-]+\b/)?\b[\w.-]{1,96}\b", re.ASCII
 )
+# Models that lie in the package itself.
+PACKAGED = {"toy": Path(__file__).with_name("models") / "toy"}
 PARTIAL = ".bert_np-partial-"  # begins the name of every temporary folder
 ONE_DAY = 86400  # seconds; an older temporary folder belongs to a killed run
 
@@ -84,9 +86,10 @@ def load_pretrained(name_or_folder, *, allow_nonfinite=False, report=None):
     Parameters
     ----------
     name_or_folder : str or Path
-        A folder in HuggingFace's layout; "all-MiniLM-L6-v2"; or a name on
-        the HuggingFace hub such as "google-bert/bert-base-uncased". A
-        folder of that name goes before the hub.
+        A folder in HuggingFace's layout; "all-MiniLM-L6-v2"; "toy", the
+        small model that lies in the package; or a name on the
+        HuggingFace hub such as "google-bert/bert-base-uncased". A folder
+        of that name goes before all of these.
     allow_nonfinite, report
         As in load_checkpoint.
 
@@ -133,6 +136,11 @@ def fetch(name_or_folder, to=None):
     return folder if target is None else _copy_model(folder, target)
 
 
+def is_cached():
+    """Whether MiniLM lies in the cache, so that no network is needed."""
+    return _has_sizes(cache_folder() / MINILM.name, MINILM.files)
+
+
 def _find(name):
     """The folder of a model, fetched if need be."""
     text = _path_text("name_or_folder", name)
@@ -144,8 +152,10 @@ def _find(name):
         kind = "is an address" if "://" in text else "is no folder"
         raise BertError(
             f"name_or_folder = {text!r} {kind}, allowed: a folder, {MINILM.name!r}, "
-            "or a name on the hub such as 'google-bert/bert-base-uncased'"
+            "'toy', or a name on the hub such as 'google-bert/bert-base-uncased'"
         )
+    if text in PACKAGED:
+        return PACKAGED[text]
     if text in (MINILM.name, MINILM.hub_name):
         return fetch_pinned(MINILM, cache_folder())
     return fetch_from_hub(text)

@@ -6,6 +6,7 @@
 A notebook that fails, or prints a warning, is left as it was.
 """
 
+import copy
 import os
 import re
 import sys
@@ -23,14 +24,17 @@ NOTEBOOKS = ROOT / "notebooks"
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
-def execute(path, cell_timeout=120, env=None):
+def execute(path, cell_timeout=120, env=None, notebook=None):
     """Run a notebook in a fresh kernel; return it with clean outputs.
+
+    With `notebook`, its cells run in the place of those of the file.
 
     A kernel that hangs or dies is given one more try; an error in a cell
     is raised at once.
     """
+    source = nbformat.read(path, as_version=4) if notebook is None else notebook
     for attempt in (1, 2):
-        notebook = nbformat.read(path, as_version=4)
+        notebook = copy.deepcopy(source)
         client = NotebookClient(
             notebook, timeout=cell_timeout, kernel_name="python3",
             record_timing=False, coalesce_streams=True,

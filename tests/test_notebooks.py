@@ -1,5 +1,7 @@
 """Every notebook runs offline, ends as committed, and holds no leftovers."""
 
+import re
+
 import nbformat
 import numpy as np
 import pytest
@@ -13,7 +15,11 @@ from run_notebooks import (
     warnings,
 )
 
+from bert_np.course.exercise import all_exercises, solved, stub
+
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
+EXERCISES = all_exercises()
+CHECK = re.compile(r'^check\("([^"]+)"', re.MULTILINE)
 OFFLINE = {"PYTHONPATH": str(ROOT / "tests" / "offline"), "HF_HUB_OFFLINE": "1"}
 
 
@@ -52,3 +58,44 @@ def test_notebook_runs_offline_and_prints_the_committed_numbers(path, minilm):
         np.testing.assert_allclose(
             new_numbers, old_numbers, rtol=1e-3, atol=1e-4, err_msg=now.source
         )
+
+
+# ------------------------------------------------------------- exercises
+
+def exercise_cells(notebook):
+    """(id, cell) of every cell that checks an answer."""
+    for cell in code_cells(notebook):
+        for exercise_id in CHECK.findall(cell.source):
+            yield exercise_id, cell
+
+
+def test_notebooks_and_register_hold_the_same_exercises():
+    found = [
+        (exercise_id, path.stem[:2]) for path in PATHS
+        for exercise_id, _ in exercise_cells(nbformat.read(path, as_version=4))
+    ]
+    assert found == [(exercise_id, exercise_id[:2]) for exercise_id in EXERCISES]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+def test_exercises_are_handed_out_untouched(path):
+    for exercise_id, cell in exercise_cells(nbformat.read(path, as_version=4)):
+        assert cell.source == stub(EXERCISES[exercise_id])
+        assert printed(cell).strip() == f"{exercise_id}: not attempted yet"
+
+
+WITH_EXERCISES = [
+    path for path in PATHS if any(exercise_cells(nbformat.read(path, as_version=4)))
+]
+
+
+@pytest.mark.parametrize("path", WITH_EXERCISES, ids=lambda p: p.stem)
+def test_the_notebook_runs_with_all_solutions(path, minilm):
+    notebook = nbformat.read(path, as_version=4)
+    cells = list(exercise_cells(notebook))
+    for exercise_id, cell in cells:
+        cell.source = solved(EXERCISES[exercise_id])
+    done = execute(path, env=OFFLINE, notebook=notebook)
+    for exercise_id, cell in exercise_cells(done):
+        assert f"{exercise_id}: passed" in printed(cell)
+    assert len(list(exercise_cells(done))) == len(cells) > 0

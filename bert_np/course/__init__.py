@@ -1,0 +1,11 @@
+"""The course's helpers: exercises that check themselves, and their hints."""
+
+from bert_np.course.checker import check, grade, hint, show_solution
+from bert_np.course.environment import check_environment
+from bert_np.course.lab import broken_bert
+from bert_np.course.source import show_source
+
+__all__ = [
+    "broken_bert", "check", "check_environment", "grade", "hint",
+    "show_solution", "show_source",
+]

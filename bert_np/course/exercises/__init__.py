@@ -1,0 +1,1 @@
+"""The exercises, a module for each chapter."""

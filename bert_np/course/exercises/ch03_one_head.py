@@ -1,0 +1,186 @@
+"""Exercises of chapter 03: one attention head by hand."""
+
+import math
+
+import numpy as np
+
+from bert_np.course.exercise import Exercise, Mistake
+
+Q = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]])
+K = np.array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 1, 2, 0]])
+V = np.array([[1.0, 0], [0, 1], [1, 1]])
+
+
+# ----------------------------------------------------------------- softmax
+
+def my_softmax(scores):
+    shifted = scores - scores.max(axis=-1, keepdims=True)
+    exponentials = np.exp(shifted)
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _over_queries(scores):
+    exponentials = np.exp(scores - scores.max(axis=0))
+    return exponentials / exponentials.sum(axis=0)
+
+
+def _naive(scores):
+    exponentials = np.exp(scores)
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _over_everything(scores):
+    exponentials = np.exp(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+# --------------------------------------------------------------- attention
+
+def my_attention(q, k, v):
+    scores = q @ k.T / math.sqrt(q.shape[-1])
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    return probs @ v, probs
+
+
+def _no_scale(q, k, v):
+    probs = my_softmax(q @ k.T)
+    return probs @ v, probs
+
+
+def _scaled_by_size(q, k, v):
+    probs = my_softmax(q @ k.T / q.shape[-1])
+    return probs @ v, probs
+
+
+def _scaled_by_tokens(q, k, v):
+    probs = my_softmax(q @ k.T / math.sqrt(len(k)))
+    return probs @ v, probs
+
+
+def _softmax_over_queries(q, k, v):
+    probs = _over_queries(q @ k.T / math.sqrt(q.shape[-1]))
+    return probs @ v, probs
+
+
+def _keys_ask(q, k, v):
+    return my_attention(k, q, v)
+
+
+def _probs_transposed(q, k, v):
+    _, probs = my_attention(q, k, v)
+    return probs.T @ v, probs
+
+
+def _order_of_results(q, k, v):
+    return my_attention(q, k, v)[::-1]
+
+
+EXERCISES = (
+    Exercise(
+        id="03.row",
+        title="One row on paper",
+        level=1,
+        minutes=6,
+        task="The scaled scores of the query *sat* are [0, 0, 2]. Set `row` to the "
+             "list of its three shares, to three digits. On paper: e² is 7.389.",
+        hints=(
+            "exp(0) is 1. Write the three exponentials, then their sum.",
+            "The exponentials are 1, 1 and 7.389; their sum is 9.389. Divide each "
+            "by it.",
+        ),
+        solution=[0.1065, 0.1065, 0.787],
+        name="row",
+        tolerance=1e-3,
+        mistakes=(
+            Mistake([0.01766, 0.01766, 0.96467], "that is the softmax of [0, 0, 4]: "
+                                                 "the scores before the scale"),
+            Mistake([0.0900, 0.2447, 0.6652], "that is column 2, from top to bottom: a "
+                                              "query is a row"),
+            Mistake([0.0, 0.0, 1.0], "exp(0) is 1, not 0: a score of 0 still gets a "
+                                     "share"),
+        ),
+    ),
+    Exercise(
+        id="03.softmax",
+        title="A softmax that does not overflow",
+        level=1,
+        minutes=5,
+        task="Write `my_softmax(scores)` for scores of shape (Tq, Tk): each row of "
+             "the result sums to 1. It must also work for scores near 1000.",
+        hints=(
+            "exp(1000) is too large for a float. What may you subtract from a "
+            "row without changing its shares?",
+            "Subtract the row's maximum (keepdims=True), take exp, divide by the "
+            "row's sum (keepdims=True).",
+        ),
+        solution=my_softmax,
+        mistakes=(
+            Mistake(_over_queries, "your columns sum to 1: you normalised over "
+                                   "queries, axis 0; keys are axis -1"),
+            Mistake(_naive, "it overflows for large scores: subtract each row's "
+                            "maximum first"),
+            Mistake(_over_everything, "the whole matrix sums to 1: each row must, "
+                                      "sum over axis -1"),
+        ),
+        cases=(
+            (np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]]),),
+            (np.array([[1000.0, 999.0], [0.0, -1000.0]]),),
+        ),
+    ),
+    Exercise(
+        id="03.attention",
+        title="One head",
+        level=2,
+        minutes=10,
+        task="Write `my_attention(q, k, v)` for q and k of shape (T, D) and v of "
+             "shape (T, Dv). Return two arrays: the context (T, Dv) and the probs "
+             "(T, T).",
+        hints=(
+            "Four steps: scores, scale, softmax of each row, mix the values. D is "
+            "the last size of q.",
+            "scores = q @ k.T / math.sqrt(q.shape[-1]); the context is probs @ v.",
+        ),
+        solution=my_attention,
+        mistakes=(
+            Mistake(_no_scale, "the scale is missing: divide the scores by the root "
+                               "of D"),
+            Mistake(_scaled_by_size, "you divided by D: divide by its root"),
+            Mistake(_scaled_by_tokens, "you scaled by the number of tokens: D is the "
+                                       "length of a query, q.shape[-1]"),
+            Mistake(_softmax_over_queries, "your columns sum to 1: you normalised over "
+                                           "queries; keys are axis -1"),
+            Mistake(_keys_ask, "rows must be queries: q @ k.T, not k @ q.T"),
+            Mistake(_probs_transposed, "the probs are right, the context is not: "
+                                       "probs @ v, not probs.T @ v"),
+            Mistake(_order_of_results, "both are right, in the other order: the "
+                                       "context first, then the probs"),
+        ),
+        cases=(
+            (Q, K, V),
+            (Q[:, :2], K[:, :2] - 1, np.array([[0.0, 1, 2], [3, 4, 5], [6, 7, 9]])),
+        ),
+    ),
+    Exercise(
+        id="03.fingerprint",
+        title="Name the mistake",
+        level=2,
+        minutes=5,
+        task='The row sums of a map are 1.0000, 1.1547, 0.8453. Set `mistake` to "a", '
+             '"b" or "c": (a) the scale is missing, (b) the softmax ran over the '
+             "queries, (c) q and k are swapped.",
+        hints=(
+            "Which of the three can change the sum of a row at all?",
+            "A softmax along the last axis always gives rows that sum to 1, whatever "
+            "the scores are.",
+        ),
+        solution="b",
+        name="mistake",
+        mistakes=(
+            Mistake("a", "without the scale the rows still sum to 1: softmax sees to "
+                         "that"),
+            Mistake("c", "with q and k swapped the rows still sum to 1: softmax sees "
+                         "to that"),
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""The debugging lab: five BERTs that are each broken in one place.
+
+The student runs one, compares its trace with the library's, and names the
+first stage that differs. Each patient runs the library's own parts; only
+the part named by its number is another.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from bert_np.attention import create_attention_mask, merge_heads, split_heads
+from bert_np.embeddings import embed
+from bert_np.encoder import add_and_norm
+from bert_np.errors import BertError
+from bert_np.feed_forward import feed_forward
+from bert_np.functional import linear, softmax
+from bert_np.trace import branch, record
+
+
+def broken_bert(number, input_ids, params, config):
+    """Run the patient of this number and return its trace.
+
+    Parameters
+    ----------
+    number : int
+        1 to 5.
+    input_ids : array-like of shape (B, T)
+        Padding is told by config.pad_token_id.
+    params : dict
+        The parameter tree; never written to.
+    config : BertConfig
+
+    Returns
+    -------
+    dict
+        The trace up to the last layer, as `bert` fills it.
+
+    Raises
+    ------
+    BertError
+        For another number.
+    """
+    if number not in PATIENTS:
+        raise BertError(f"number = {number!r}, allowed: 1 to {len(PATIENTS)}")
+    parts = HEALTHY | PATIENTS[number]
+    input_ids, trace = np.asarray(input_ids), {}
+    visible = parts["mask"](create_attention_mask(input_ids, config.pad_token_id))
+    x = embed(input_ids, np.zeros_like(input_ids), params["embeddings"], config,
+              trace=branch(trace, "embeddings"))
+    layers = branch(trace, "layers", [])
+    for layer_params in params["layers"]:
+        layers.append({})
+        x = _layer(x, layer_params, visible, config, parts, layers[-1])
+    return trace
+
+
+def _layer(x, params, visible, config, parts, trace):
+    """One encoder layer, made of the given parts."""
+    update = _attention(x, params["attention"], visible, config, parts,
+                        branch(trace, "attention"))
+    x = parts["first norm"](x, update, params["attention_norm"], config,
+                            trace=branch(trace, "attention_norm"))
+    update = parts["feed-forward"](x, params["ffn"], config, trace=branch(trace, "ffn"))
+    x = add_and_norm(x, update, params["ffn_norm"], config,
+                     trace=branch(trace, "ffn_norm"))
+    record(trace, output=x)
+    return x
+
+
+def _attention(x, params, visible, config, parts, trace):
+    """Self-attention, made of the given parts."""
+    q, k, v = (split_heads(linear(x, **params[name]), config.num_attention_heads)
+               for name in ("query", "key", "value"))
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(config.head_size)
+    seen = visible[:, None, None, :] > 0
+    masked_scores = np.where(seen, scores, np.finfo(scores.dtype).min)
+    probs = parts["softmax"](masked_scores)
+    context = parts["merge"](probs @ v)
+    output = linear(context, **params["output"])
+    record(trace, q=q, k=k, v=v, scores=scores, masked_scores=masked_scores,
+           probs=probs, context=context, output=output)
+    return output
+
+
+# ------------------------------------------------------------- the faults
+
+def _merge_by_reshape(x):
+    B, A, T, D = x.shape
+    return x.reshape(B, T, A * D)
+
+
+def _softmax_over_queries(scores):
+    return softmax(scores, axis=-2)
+
+
+def _tanh_feed_forward(x, params, config, *, trace):
+    return feed_forward(x, params, replace(config, hidden_act="gelu_new"), trace=trace)
+
+
+def _without_residual(x, update, params, config, *, trace):
+    return add_and_norm(np.zeros_like(x), update, params, config, trace=trace)
+
+
+HEALTHY = {
+    "mask": np.asarray,
+    "softmax": softmax,
+    "merge": merge_heads,
+    "first norm": add_and_norm,
+    "feed-forward": feed_forward,
+}
+PATIENTS = {
+    1: {"softmax": _softmax_over_queries},
+    2: {"feed-forward": _tanh_feed_forward},
+    3: {"merge": _merge_by_reshape},
+    4: {"mask": np.ones_like},
+    5: {"first norm": _without_residual},
+}

@@ -1,0 +1,37 @@
+"""Showing the library's own source, so that the code shown is the code run."""
+
+import ast
+import inspect
+import textwrap
+
+from bert_np.errors import BertError
+
+
+def show_source(function):
+    """Print the source of a function without its docstring.
+
+    Parameters
+    ----------
+    function : function
+        Such as bert_np.softmax.
+
+    Raises
+    ------
+    BertError
+        Where it is no function written in Python.
+    """
+    print(source_without_docstring(function))
+
+
+def source_without_docstring(function):
+    """Return the source of a function without its docstring."""
+    if not inspect.isfunction(function):
+        kind = type(function).__name__
+        raise BertError(f"function is a {kind}, allowed: a function in Python")
+    text = textwrap.dedent(inspect.getsource(function))
+    definition = ast.parse(text).body[0]
+    lines = text.splitlines()
+    if ast.get_docstring(definition) is not None:
+        docstring = definition.body[0]
+        del lines[docstring.lineno - 1 : docstring.end_lineno]
+    return "\n".join(lines).rstrip()

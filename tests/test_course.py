@@ -1,0 +1,199 @@
+"""The checker: every exercise of the course, right, wrong and untouched."""
+
+import numpy as np
+import pytest
+from golden_values import GOLDEN
+
+from bert_np import BertError, bert, compare, softmax
+from bert_np.course import (
+    broken_bert,
+    check,
+    grade,
+    hint,
+    show_solution,
+    show_source,
+)
+from bert_np.course.answers import agrees, first_difference
+from bert_np.checkpoint import load_checkpoint
+from bert_np.course.exercise import all_exercises, solution_source, solved, stub
+
+EXERCISES = all_exercises()
+IDS = list(EXERCISES)
+MISTAKES = [(i, n) for i, e in EXERCISES.items() for n in range(len(e.mistakes))]
+
+
+def run_cell(source):
+    """Run the source of an exercise cell; return its names and grades."""
+    grades = []
+    names = {"np": np, "check": lambda *a: grades.append(grade(*a))}
+    exec("import math\n" + source, names)
+    return grades
+
+
+# ------------------------------------------------------- every exercise
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_an_exercise_is_complete(exercise_id):
+    exercise = EXERCISES[exercise_id]
+    assert exercise.id == exercise_id
+    assert exercise.level in (1, 2, 3) and 1 <= exercise.minutes <= 20
+    assert len(exercise.hints) == 2 and all(len(h) > 15 for h in exercise.hints)
+    assert len(exercise.mistakes) >= 2
+    messages = [mistake.message for mistake in exercise.mistakes]
+    assert len(set(messages)) == len(messages)
+    assert exercise.is_function == bool(exercise.cases)
+    assert exercise.is_function or exercise.name.isidentifier()
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_the_solution_passes(exercise_id):
+    assert [g.passed for g in run_cell(solved(EXERCISES[exercise_id]))] == [True]
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_an_untouched_stub_falls_through(exercise_id):
+    (result,) = run_cell(stub(EXERCISES[exercise_id]))
+    assert result.passed is None and result.message == "not attempted yet"
+
+
+@pytest.mark.parametrize("exercise_id, number", MISTAKES)
+def test_a_known_mistake_gets_its_own_message(exercise_id, number):
+    mistake = EXERCISES[exercise_id].mistakes[number]
+    result = grade(exercise_id, mistake.answer)
+    assert result.passed is False and result.message == mistake.message
+
+
+@pytest.mark.parametrize("exercise_id", IDS)
+def test_another_wrong_answer_is_told_where_it_differs(exercise_id):
+    exercise = EXERCISES[exercise_id]
+    wrong = (lambda *arguments: "nonsense") if exercise.is_function else "nonsense"
+    result = grade(exercise_id, wrong)
+    assert result.passed is False
+    assert "yours" in result.message and len(result.message) < 200
+
+
+# ------------------------------------------------------------ the checker
+
+def softmax_like(scores):
+    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def test_check_prints_one_line(capsys):
+    check("03.softmax", softmax_like)
+    check("03.softmax", ...)
+    assert capsys.readouterr().out.splitlines() == [
+        "03.softmax: passed, 2 cases, tolerance 1e-06",
+        "03.softmax: not attempted yet",
+    ]
+
+
+def test_check_shows_the_tolerance_and_the_place_of_a_difference():
+    result = grade("03.softmax", lambda scores: softmax_like(scores) + 1e-3)
+    assert result.passed is False
+    assert result.message.startswith("case 1: yours is ")
+    assert "tolerance 1e-06" in result.message
+
+
+@pytest.mark.parametrize("answer, message", [
+    (3, "this asks for a function, yours is of type int"),
+    (lambda scores: scores[99], "case 1 raises IndexError"),
+    (lambda: 0, "case 1 raises TypeError"),
+    (lambda scores: scores.sum(), "yours has the shape (), expected (3, 3)"),
+    (lambda scores: [[1, 2], [3]], "yours has rows of different lengths"),
+])  # fmt: skip
+def test_what_goes_wrong_is_said_and_never_raised(answer, message):
+    result = grade("03.softmax", answer)
+    assert result.passed is False and message in result.message
+
+
+def test_a_function_that_writes_to_its_input_is_told():
+    def careless(scores):
+        scores -= scores.max(axis=-1, keepdims=True)
+        return softmax_like(scores)
+
+    assert "changes its input" in grade("03.softmax", careless).message
+    assert grade("03.softmax", softmax_like).passed  # the stored case is intact
+
+
+def test_keyboard_interrupts_go_through():
+    def stuck(scores):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        grade("03.softmax", stuck)
+
+
+def test_an_unknown_exercise_names_those_near():
+    with pytest.raises(BertError, match="03.softmax"):
+        check("03.sotfmax", softmax_like)
+    with pytest.raises(BertError, match="number = 3, allowed: 1 or 2"):
+        hint("03.softmax", 3)
+
+
+def test_hints_and_solution_are_printed(capsys):
+    exercise = EXERCISES["03.softmax"]
+    hint("03.softmax")
+    hint("03.softmax", 2)
+    show_solution("03.softmax")
+    out = capsys.readouterr().out
+    assert exercise.hints[0] in out and exercise.hints[1] in out
+    assert solution_source(exercise) in out
+
+
+@pytest.mark.parametrize("answer, expected, problem", [
+    (1.0, 1, None),
+    (True, 1, "kind"),
+    ("cat", "cat", None),
+    ("cat", "dog", "not the expected"),
+    ([1, 2], (1, 2), None),
+    (["un", "##able"], ["un", "##able"], None),
+    (["un"], ["un", "##able"], "1 items, expected 2"),
+    ({"a": 1}, {"a": 1, "b": 2}, "keys"),
+    ({"a": 1.5}, {"a": 1.0}, "a: yours is 1.5"),
+    ((1, [2.0]), (1, np.array([3.0])), "item 1: yours is 2 at (0,), expected 3"),
+    (np.nan, 1.0, "yours is nan"),
+    (np.inf, np.inf, None),
+    ("cat", 1.0, "expected numbers"),
+    (np.zeros((1, 2)), np.zeros(2), "shape (1, 2)"),
+])  # fmt: skip
+def test_answers_are_compared_by_kind_shape_and_value(answer, expected, problem):
+    found = first_difference(answer, expected, 1e-6)
+    assert agrees(answer, expected, 1e-6) == (problem is None)
+    assert found is None if problem is None else problem in found
+
+
+def test_show_source_leaves_the_docstring_out(capsys):
+    show_source(softmax)
+    out = capsys.readouterr().out
+    assert out.startswith("def softmax(") and '"""' not in out
+    assert "return" in out and out.count("\n") < 12
+    with pytest.raises(BertError, match="function is a builtin"):
+        show_source(len)
+
+
+# ---------------------------------------------------------------- the lab
+
+FIRST_WRONG = {
+    1: "layers.0.attention.probs",
+    2: "layers.0.ffn.activated",
+    3: "layers.0.attention.context",
+    4: "layers.0.attention.masked_scores",
+    5: "layers.0.attention_norm.residual",
+}
+
+
+@pytest.mark.parametrize("number", FIRST_WRONG)
+def test_a_patient_parts_from_the_library_where_it_is_broken(number):
+    params, config, _ = load_checkpoint(GOLDEN / "tiny")
+    ids, trace = [[2, 7, 9, 5, 3], [2, 8, 3, 0, 0]], {}
+    bert(ids, params, config, trace=trace)
+    healthy = {name: trace[name] for name in ("embeddings", "layers")}
+    found = compare(healthy, broken_bert(number, ids, params, config))
+    assert found.stage == FIRST_WRONG[number]
+
+
+def test_there_is_no_other_patient():
+    params, config, _ = load_checkpoint(GOLDEN / "tiny")
+    with pytest.raises(BertError, match="number = 6, allowed: 1 to 5"):
+        broken_bert(6, [[2, 3]], params, config)
