@@ -10,7 +10,7 @@ import bert_np
 from bert_np import bert
 from bert_np.parameters import leaves
 from bert_np.training import toy_model
-from bert_np.training.toy_grammar import KINDS
+from bert_np.training.toy_grammar import KINDS, MIX
 from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
 from bert_np.training.toy_skills import (
     evaluate,
@@ -20,7 +20,6 @@ from bert_np.training.toy_skills import (
     measure_skills,
     without_head,
 )
-from bert_np.training.train import TrainingSettings
 
 GRAMMAR = create_grammar()
 
@@ -149,11 +148,17 @@ def test_the_start_is_random_but_for_positions_and_keys():
         math.sqrt(2) * 0.1 * math.cos(7 / 100 ** (10 / 64)), abs=1e-7)
 
 
-@pytest.mark.parametrize("steps", [4, 30, 8000])
-def test_the_schedule_fits_any_number_of_steps(steps):
-    settings = toy_model.toy_settings(steps)
-    assert 0 <= settings.warmup_steps <= 200
-    assert settings.warmup_steps + settings.hold_steps == steps * 3 // 4
+@pytest.mark.parametrize("steps", [2, 5, 30, 8000])
+def test_the_phases_fit_any_number_of_steps(steps):
+    first, second = toy_model.toy_phases(steps)
+    assert first.settings.steps + second.settings.steps == steps
+    assert set(first.mix) == {"binding"} and second.mix == MIX
+    ends = []
+    for phase in (first, second):
+        settings = phase.settings
+        assert 0 <= settings.warmup_steps <= 200
+        ends.append(settings.steps - settings.warmup_steps - settings.hold_steps)
+    assert ends == [0, second.settings.steps // 2]
 
 
 def test_one_settled_word_a_passage_is_masked_more_often():
@@ -165,25 +170,34 @@ def test_one_settled_word_a_passage_is_masked_more_often():
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
-def test_the_command_trains_reports_and_resumes(tmp_path):
+def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
+    phases, shots = toy_model.toy_phases(6), tmp_path / "shots"
+    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots)
+    assert whole == json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))
+    assert [p["settings"]["steps"] for p in whole["phases"]] == [3, 3]
+    assert sorted(shot.name for shot in shots.iterdir()) == [
+        f"step_{step:05}.npz" for step in range(1, 7)
+    ]
     out, lines = tmp_path / "toy", []
-    settings = TrainingSettings(steps=4, warmup_steps=1)
 
-    def stop(line):
-        raise KeyboardInterrupt
+    def stop_at_the_end_of_a_phase(line):
+        lines.append(line)
+        if line.startswith("step 3/3"):
+            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        toy_model.train_toy(out, settings, 0, tmp_path / "shots", report=stop)
-    assert not out.exists() and (tmp_path / "toy.run.npz").exists()
-    facts = toy_model.train_toy(out, settings, 0, report=lines.append)
-    assert facts == json.loads((out / "report.json").read_text("utf-8"))
-    assert facts["settings"]["steps"] == 4 and facts["seed"] == 0
-    assert not (tmp_path / "toy.run.npz").exists()
+    for _ in phases:
+        with pytest.raises(KeyboardInterrupt):
+            toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
+        assert not out.exists()
+    toy_model.train_toy(out, phases, 0, report=lines.append)
+    assert sum(line.startswith("step 3/3") for line in lines) == 2
+    weights = [(tmp_path / name / "model.safetensors").read_bytes()
+               for name in ("whole", "toy")]
+    assert weights[0] == weights[1]
+    assert not list(tmp_path.glob("*.phase_*"))
     params, config, _ = bert_np.load_pretrained(out)
     batch = sample_batch(np.random.default_rng(0), 50, GRAMMAR, held_out=True)
     assert measure_skills(params, config, GRAMMAR, batch).keys() >= {"binding", "copy"}
-    shots = sorted((tmp_path / "shots").iterdir())
-    assert [shot.name for shot in shots][-1] == "step_00004.npz"
 
 
 def test_snapshots_are_a_dozen_and_end_with_the_run():

@@ -153,6 +153,5 @@ TEMPLATES = (
 )
 
 # Share of each family in the passages; its templates are equally likely.
-# Binding takes longest to learn, so it has most.
-MIX = {"agreement": 0.10, "pronoun": 0.06, "copy": 0.06, "binding": 0.60,
-       "order": 0.10, "activity": 0.04, "need": 0.04}
+MIX = {"agreement": 0.14, "pronoun": 0.10, "copy": 0.10, "binding": 0.40,
+       "order": 0.14, "activity": 0.06, "need": 0.06}
