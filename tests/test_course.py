@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from golden_values import GOLDEN
 
+import bert_np
 from bert_np import BertError, bert, compare, softmax
 from bert_np.course import (
     broken_bert,
@@ -25,7 +26,8 @@ MISTAKES = [(i, n) for i, e in EXERCISES.items() for n in range(len(e.mistakes))
 def run_cell(source):
     """Run the source of an exercise cell; return its names and grades."""
     grades = []
-    names = {"np": np, "check": lambda *a: grades.append(grade(*a))}
+    names = {"np": np, "bert_np": bert_np,
+             "check": lambda *a: grades.append(grade(*a))}
     exec("import math\n" + source, names)
     return grades
 

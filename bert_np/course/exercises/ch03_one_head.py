@@ -166,9 +166,9 @@ EXERCISES = (
         title="Name the mistake",
         level=2,
         minutes=5,
-        task='The row sums of a map are 1.0000, 1.1547, 0.8453. Set `mistake` to "a", '
-             '"b" or "c": (a) the scale is missing, (b) the softmax ran over the '
-             "queries, (c) q and k are swapped.",
+        task='The row sums of another map are 1.1786, 0.8695 and 0.9520. Set `mistake` '
+             'to "a", "b" or "c": (a) the scale is missing, (b) the softmax ran over '
+             "the queries, (c) q and k are swapped.",
         hints=(
             "Which of the three can change the sum of a row at all?",
             "A softmax along the last axis always gives rows that sum to 1, whatever "

@@ -1,0 +1,71 @@
+"""Exercises of chapter 00: how the checks work, on one matrix product."""
+
+import numpy as np
+
+from bert_np.course.exercise import Exercise, Mistake
+
+
+def my_shares(counts):
+    return counts / counts.sum(axis=1, keepdims=True)
+
+
+def _without_keepdims(counts):
+    return counts / counts.sum(axis=1)
+
+
+def _of_columns(counts):
+    return counts / counts.sum(axis=0)
+
+
+def _of_everything(counts):
+    return counts / counts.sum()
+
+
+EXERCISES = (
+    Exercise(
+        id="00.shape",
+        title="The shape of a product",
+        level=1,
+        minutes=2,
+        task="An array of shape (3, 2) is multiplied by one of shape (2, 5). Set "
+             "`shape` to the shape of the result, a tuple of two numbers.",
+        hints=(
+            "In (n, k) @ (k, m) the two inner sizes must be equal. They vanish.",
+            "The rows come from the first array, the columns from the second.",
+        ),
+        solution=(3, 5),
+        name="shape",
+        mistakes=(
+            Mistake((2, 2), "2 is the inner size: it is summed over and vanishes"),
+            Mistake((5, 3), "rows first: they come from the left array, columns from "
+                            "the right one"),
+            Mistake((6, 10), "sizes are not multiplied: the inner 2 vanishes, the "
+                             "outer sizes stay"),
+        ),
+    ),
+    Exercise(
+        id="00.shares",
+        title="Each row becomes shares",
+        level=1,
+        minutes=5,
+        task="Write `my_shares(counts)` for counts of shape (N, N), all above 0: "
+             "divide each number by the sum of its row, so that each row of the "
+             "result sums to 1.",
+        hints=(
+            "A sum over axis 1 has the shape (N,). NumPy lines it up with the "
+            "columns, not with the rows.",
+            "counts.sum(axis=1, keepdims=True) has the shape (N, 1). Divide by it.",
+        ),
+        solution=my_shares,
+        mistakes=(
+            Mistake(_without_keepdims, "you divided column j by the sum of row j: keep "
+                                       "the summed axis with keepdims=True"),
+            Mistake(_of_columns, "your columns sum to 1: a row runs along axis 1"),
+            Mistake(_of_everything, "the whole array sums to 1: each row must"),
+        ),
+        cases=(
+            (np.array([[1.0, 3.0], [2.0, 2.0]]),),
+            (np.array([[1.0, 2.0, 1.0], [1.0, 3.0, 1.0], [4.0, 2.0, 2.0]]),),
+        ),
+    ),
+)
