@@ -1,5 +1,6 @@
 """Figures of attention: what they contain, and what they refuse."""
 
+import html
 import io
 import subprocess
 import sys
@@ -396,13 +397,23 @@ def test_right_to_left_letters_are_reversed_where_matplotlib_does_not(monkeypatc
 # --- notebooks and pyplot
 
 
-def test_a_notebook_cell_shows_one_png():
+def test_a_notebook_cell_shows_one_png_and_the_description(monkeypatch):
     formatters = pytest.importorskip("IPython.core.formatters")
-    for figure in (plot_attention(WORKED, WORDS), plot_heads([WORKED], WORDS),
-                   plot_model([[WORKED]], WORDS)):
-        bundle, _ = formatters.DisplayFormatter().format(figure)
-        assert set(bundle) == {"text/plain", "image/png"}
-        assert bundle["image/png"].startswith(b"\x89PNG")
+    shown = []
+    monkeypatch.setattr("IPython.display.display",
+                        lambda data, **options: shown.append((data, options)))
+    for figure in (plot_attention(WORKED, ["a<b", "cat", "sat"]),
+                   plot_heads([WORKED], WORDS), plot_model([[WORKED]], WORDS)):
+        assert formatters.DisplayFormatter().format(figure) == ({}, {})
+        (picture, options), (words, _) = shown[-2:]
+        assert set(picture) == {"text/plain", "image/png"}
+        assert picture["image/png"].startswith(b"\x89PNG")
+        assert picture["text/plain"] == figure.description
+        assert options["metadata"] == {"image/png": {"alt": figure.description}}
+        assert set(words) == {"text/html"}
+        assert html.escape(figure.description) in words["text/html"]
+        assert "a<b" not in words["text/html"]
+    assert len(shown) == 6
 
 
 def test_pyplot_is_neither_imported_nor_told():

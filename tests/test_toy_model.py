@@ -10,7 +10,7 @@ import bert_np
 from bert_np import bert
 from bert_np.parameters import leaves
 from bert_np.training import toy_model
-from bert_np.training.toy_grammar import KINDS, MIX
+from bert_np.training.toy_grammar import KINDS
 from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
 from bert_np.training.toy_skills import (
     evaluate,
@@ -136,29 +136,25 @@ def test_the_start_is_random_but_for_positions_and_keys():
         path for (path, a), (_, b) in zip(leaves(start), leaves(plain))
         if not np.array_equal(a, b)
     }
-    assert differing == {"embeddings.position", "layers.1.attention.key.W",
-                         "layers.2.attention.key.W"}
-    for layer in start["layers"][1:]:
+    keys = {f"layers.{layer}.attention.key.W" for layer in range(3)}
+    assert differing == {"embeddings.position"} | keys
+    for layer in start["layers"]:
         attention = layer["attention"]
         assert np.array_equal(attention["key"]["W"], attention["query"]["W"])
+        assert not np.shares_memory(attention["key"]["W"], attention["query"]["W"])
     position = start["embeddings"]["position"].astype(float)
-    assert position[7, 10] == pytest.approx(
-        math.sqrt(2) * 0.1 * math.sin(7 / 100 ** (10 / 64)), abs=1e-7)
-    assert position[7, 11] == pytest.approx(
-        math.sqrt(2) * 0.1 * math.cos(7 / 100 ** (10 / 64)), abs=1e-7)
+    angle = 7 * 2 / 20 ** (10 / 64)
+    assert position[7, 10] == pytest.approx(math.sqrt(0.02) * math.sin(angle), abs=1e-7)
+    assert position[7, 11] == pytest.approx(math.sqrt(0.02) * math.cos(angle), abs=1e-7)
+    near = position @ position[20] / (position[20] @ position[20])
+    assert near[20] == near.max() and near[19] > near[18] > near[17] > near[:10].max()
 
 
-@pytest.mark.parametrize("steps", [2, 5, 30, 8000])
-def test_the_phases_fit_any_number_of_steps(steps):
-    first, second = toy_model.toy_phases(steps)
-    assert first.settings.steps + second.settings.steps == steps
-    assert set(first.mix) == {"binding"} and second.mix == MIX
-    ends = []
-    for phase in (first, second):
-        settings = phase.settings
-        assert 0 <= settings.warmup_steps <= 200
-        ends.append(settings.steps - settings.warmup_steps - settings.hold_steps)
-    assert ends == [0, second.settings.steps // 2]
+@pytest.mark.parametrize("steps", [2, 5, 30, 6000])
+def test_the_schedule_fits_any_number_of_steps(steps):
+    settings = toy_model.toy_settings(steps)
+    assert settings.steps == steps and 0 <= settings.warmup_steps <= 200
+    assert settings.warmup_steps + settings.hold_steps == steps // 2
 
 
 def test_one_settled_word_a_passage_is_masked_more_often():
@@ -170,31 +166,27 @@ def test_one_settled_word_a_passage_is_masked_more_often():
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
-def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
-    phases, shots = toy_model.toy_phases(6), tmp_path / "shots"
-    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots)
+def test_the_run_reports_takes_snapshots_and_resumes(tmp_path):
+    settings, shots = toy_model.toy_settings(4), tmp_path / "shots"
+    whole = toy_model.train_toy(tmp_path / "whole", settings, 0, shots)
     assert whole == json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))
-    assert [p["settings"]["steps"] for p in whole["phases"]] == [3, 3]
+    assert whole["settings"] == settings._asdict() and whole["seed"] == 0
     assert sorted(shot.name for shot in shots.iterdir()) == [
-        f"step_{step:05}.npz" for step in range(1, 7)
+        f"step_{step:05}.npz" for step in range(1, 5)
     ]
-    out, lines = tmp_path / "toy", []
+    out = tmp_path / "toy"
 
-    def stop_at_the_end_of_a_phase(line):
-        lines.append(line)
-        if line.startswith("step 3/3"):
-            raise KeyboardInterrupt
+    def stop(line):
+        raise KeyboardInterrupt
 
-    for _ in phases:
-        with pytest.raises(KeyboardInterrupt):
-            toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
-        assert not out.exists()
-    toy_model.train_toy(out, phases, 0, report=lines.append)
-    assert sum(line.startswith("step 3/3") for line in lines) == 2
+    with pytest.raises(KeyboardInterrupt):
+        toy_model.train_toy(out, settings, 0, report=stop)
+    assert not out.exists() and (tmp_path / "toy.run.npz").exists()
+    toy_model.train_toy(out, settings, 0)
+    assert not (tmp_path / "toy.run.npz").exists()
     weights = [(tmp_path / name / "model.safetensors").read_bytes()
                for name in ("whole", "toy")]
     assert weights[0] == weights[1]
-    assert not list(tmp_path.glob("*.phase_*"))
     params, config, _ = bert_np.load_pretrained(out)
     batch = sample_batch(np.random.default_rng(0), 50, GRAMMAR, held_out=True)
     assert measure_skills(params, config, GRAMMAR, batch).keys() >= {"binding", "copy"}

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from bert_np.config import BertConfig
+
 
 def agrees(answer, expected, tolerance):
     """Whether an answer equals what is expected.
 
     Numbers and arrays are equal within an absolute tolerance, with the
-    same shape and kind (bool, whole, real); texts, tuples, lists and
-    dicts are equal item by item.
+    same shape and kind (bool, whole, real); texts, bytes and configs are
+    equal; tuples, lists and dicts are so item by item.
 
     >>> agrees([0.5, 0.5000001], np.array([0.5, 0.5]), 1e-6)
     True
@@ -24,7 +26,7 @@ def first_difference(answer, expected, tolerance):
         return _differing_dict(answer, expected, tolerance)
     if _is_items(expected):
         return _differing_items(answer, expected, tolerance)
-    if expected is None or isinstance(expected, str):
+    if expected is None or isinstance(expected, (str, bytes, BertConfig)):
         same = type(answer) is type(expected) and answer == expected
         return None if same else f"yours is {_short(answer)}, not the expected answer"
     return _differing_numbers(answer, expected, tolerance)

@@ -2,10 +2,28 @@
 
 from bert_np.plotting.attention_maps import (
     describe_attention, plot_attention, plot_heads, plot_model)
+from bert_np.plotting.curves import plot_by_layer, plot_curves
+from bert_np.plotting.embeddings import plot_embedding_sum
+from bert_np.plotting.explore import explore
+from bert_np.plotting.figure import describe
+from bert_np.plotting.head_summary import plot_head_summary
+from bert_np.plotting.links import plot_links
+from bert_np.plotting.norms import plot_weighted_norms
+from bert_np.plotting.parameters import plot_parameters
 from bert_np.plotting.preparation import (
     crop_padding, hide_special, merge_word_pieces, prepare)
+from bert_np.plotting.steps import step_through
+from bert_np.plotting.table import attention_table
+from bert_np.plotting.tokens import plot_tokens
+from bert_np.plotting.top_words import plot_top_words
+from bert_np.plotting.viewer import attention_viewer
+from bert_np.plotting.worked_example import plot_query_key, plot_steps
 
 __all__ = [
-    "crop_padding", "describe_attention", "hide_special", "merge_word_pieces",
-    "plot_attention", "plot_heads", "plot_model", "prepare",
+    "attention_table", "attention_viewer",
+    "crop_padding", "describe", "describe_attention", "explore", "hide_special",
+    "merge_word_pieces", "plot_attention", "plot_by_layer", "plot_curves",
+    "plot_embedding_sum", "plot_head_summary", "plot_heads", "plot_links",
+    "plot_model", "plot_parameters", "plot_query_key", "plot_steps", "plot_tokens",
+    "plot_top_words", "plot_weighted_norms", "prepare", "step_through",
 ]

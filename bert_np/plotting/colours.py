@@ -4,7 +4,7 @@ import math
 from numbers import Real
 
 import matplotlib
-from matplotlib.colors import PowerNorm, to_rgb
+from matplotlib.colors import Normalize, PowerNorm, to_rgb
 
 from bert_np.errors import BertError
 
@@ -16,6 +16,15 @@ MASKED = "#D4D4D4"
 HATCH = "#8C8C8C"
 
 ATTENTION_MAP = "viridis"
+SIGNED_MAP = "RdBu_r"  # blue below 0, white at 0, red above
+
+# What is no letter of attention: bars, points, curves. Curves also differ
+# in their dashes.
+NEUTRAL = "#4D4D4D"
+FAINT = "#B8B8B8"
+SERIES = ("#333333", "#8E44AD", "#8A6700", "#A3305C")
+DASHES = ("-", "--", ":", "-.")
+SEGMENTS = ("#F4F4F4", "#DADADA")
 
 
 def attention_colour_map():
@@ -46,6 +55,17 @@ def attention_norm(power=1.0):
     if not number or not math.isfinite(power) or power <= 0:
         raise BertError(f"power = {power!r}, allowed: a finite number above 0")
     return PowerNorm(gamma=float(power), vmin=0, vmax=1)
+
+
+def signed_colour_map():
+    """Give the colour map of signed values; masked cells are grey."""
+    return matplotlib.colormaps[SIGNED_MAP].with_extremes(bad=MASKED)
+
+
+def signed_norm(limit):
+    """Map the values from -limit to limit to the signed colour map."""
+    limit = limit if limit > 0 else 1.0
+    return Normalize(-limit, limit)
 
 
 def luminance(colour):

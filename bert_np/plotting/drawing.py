@@ -11,8 +11,10 @@ from matplotlib.transforms import Bbox
 from bert_np.errors import BertError
 from bert_np.plotting import colours
 from bert_np.plotting.figure import AXIS_SIZE
-from bert_np.plotting.labels import LABEL_SIZE, is_turned, text_style, thin
+from bert_np.plotting.labels import (
+    LABEL_SIZE, LETTER, LINE, is_turned, text_style, thin)
 
+MOST_NEAREST = 800  # cells in a direction; more than these are smoothed
 CELLS_PER_INCH = 80  # fewer than pixels, so that no cell falls between two
 
 
@@ -22,36 +24,106 @@ def draw_map(ax, probs, visible, norm, inches, centre=None, size=None):
     Parameters
     ----------
     ax : matplotlib Axes
-    probs : array of shape (T, T)
-    visible : bool array of shape (T, T)
+    probs : array of shape (Tq, Tk)
+    visible : bool array of shape (Tq, Tk)
     norm : matplotlib Normalize
     inches : float
-        The side of the map on paper.
+        The longer edge of the map on paper.
     centre : (x, y), optional
         Where the middle of the map lies, in the units of the axes. By
         default cell (i, j) has its middle at y = i, x = j.
     size : float, optional
-        The side of the map in the units of the axes; by default T.
+        The longer edge of the map in the units of the axes; by default
+        its number of cells.
 
     Returns
     -------
     matplotlib.image.AxesImage
     """
-    length = len(probs)
-    block = block_size(length, inches)
+    rows, columns = probs.shape
+    block = block_size(max(probs.shape), inches)
     cells = largest_of_blocks(np.where(visible | (probs > 0), probs, -1), block)
-    cell = (size or length) / length
-    left, top = np.subtract(centre or [(length - 1) / 2] * 2, length * cell / 2)
-    reach = len(cells) * block * cell
+    cell = (size or max(probs.shape)) / max(probs.shape)
+    left, top = np.subtract(centre or [(columns - 1) / 2, (rows - 1) / 2],
+                            np.multiply([columns, rows], cell / 2))
+    down, right = np.multiply(cells.shape, block * cell)
     image = ax.imshow(
         np.ma.masked_less(cells, -0.5), norm=norm, cmap=colours.attention_colour_map(),
-        extent=(left, left + reach, top + reach, top), origin="upper",
+        extent=(left, left + right, top + down, top), origin="upper",
         aspect="equal", interpolation="nearest")
-    ax.set(xlim=(left, left + length * cell), ylim=(top + length * cell, top))
+    ax.set(xlim=(left, left + columns * cell), ylim=(top + rows * cell, top))
     ax.grid(False)
     if not visible.all():
         ax.add_patch(hatching(masked_rectangles(visible) * cell + [left, top]))
     return image
+
+
+def draw_signed(ax, values, limit, visible=None, aspect="auto"):
+    """Draw signed values as an image, blue below 0 and red above.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    values : array of shape (N, M)
+    limit : float
+        The value of the strongest red; minus it, of the strongest blue.
+    visible : bool array of shape (N, M), optional
+        The others are grey and hatched.
+    aspect : "auto" or "equal"
+
+    Returns
+    -------
+    matplotlib.image.AxesImage
+    """
+    visible = np.ones(values.shape, dtype=bool) if visible is None else visible
+    image = ax.imshow(np.ma.masked_where(~visible, values), aspect=aspect,
+                      norm=colours.signed_norm(limit), interpolation="nearest"
+                      if max(values.shape) <= MOST_NEAREST else "auto",
+                      cmap=colours.signed_colour_map())
+    ax.grid(False)
+    if not visible.all():
+        ax.add_patch(hatching(masked_rectangles(visible) - 0.5))
+    return image
+
+
+def write_values(image, values, cell, decimals=2, visible=None):
+    """Write numbers into cells where all of them have room.
+
+    Parameters
+    ----------
+    image : matplotlib.image.AxesImage
+        Cell (i, j) at y = i, x = j.
+    values : array of shape (N, M)
+    cell : (height, width)
+        Of a cell, in inches.
+    decimals : int
+    visible : bool array of shape (N, M), optional
+        The others get no number.
+
+    Returns
+    -------
+    bool
+        Whether the numbers were written.
+    """
+    if (decimals + 2) * LETTER > cell[1] or cell[0] < LINE:
+        return False
+    texts = np.array([[f"{v:.{decimals}f}" for v in row] for row in values])
+    visible = np.ones(values.shape, dtype=bool) if visible is None else visible
+    longest = max((len(text) for text in texts[visible]), default=0)
+    if longest * LETTER + 0.06 > cell[1]:
+        return False
+    fills = image.to_rgba(image.get_array())[..., :3]
+    for i, j in np.argwhere(visible):
+        image.axes.text(
+            j, i, texts[i, j], ha="center", va="center", fontsize=LABEL_SIZE,
+            color=colours.text_colour(fills[i, j]),
+            bbox={"facecolor": fills[i, j], "edgecolor": "none", "pad": 1})
+    return True
+
+
+def edges(shape, inches):
+    """Give the height and width of a map whose longer edge is `inches`."""
+    return tuple(inches * n / max(shape) for n in shape)
 
 
 def block_size(length, inches):
@@ -75,9 +147,10 @@ def largest_of_blocks(cells, block):
 
     A thin diagonal stays visible that an average would wash out.
     """
-    starts = range(0, len(cells), block)
-    rows = np.maximum.reduceat(cells, starts, axis=0)
-    return np.maximum.reduceat(rows, starts, axis=1)
+    for axis in (0, 1):
+        starts = range(0, cells.shape[axis], block)
+        cells = np.maximum.reduceat(cells, starts, axis=axis)
+    return cells
 
 
 def masked_rectangles(visible):
@@ -85,7 +158,7 @@ def masked_rectangles(visible):
 
     Parameters
     ----------
-    visible : bool array of shape (T, T)
+    visible : bool array of shape (Tq, Tk)
 
     Returns
     -------
@@ -137,14 +210,15 @@ def write_sums(ax, probs, inches, decimals):
     Parameters
     ----------
     ax : matplotlib Axes
-    probs : array of shape (T, T)
+    probs : array of shape (Tq, Tk)
     inches : float
-        The side of the map.
+        The longer edge of the map.
     decimals : int
     """
+    height, width = edges(probs.shape, inches)
     right, bottom = ax.secondary_yaxis("right"), ax.secondary_xaxis("bottom")
-    write_labels(right.yaxis, numbers(probs.sum(axis=1), decimals), inches)
-    write_labels(bottom.xaxis, numbers(probs.sum(axis=0), decimals), inches)
+    write_labels(right.yaxis, numbers(probs.sum(axis=1), decimals), height)
+    write_labels(bottom.xaxis, numbers(probs.sum(axis=0), decimals), width)
     right.set_ylabel("row sum", fontsize=AXIS_SIZE)
     bottom.set_xlabel("column sum", fontsize=AXIS_SIZE)
 
@@ -156,12 +230,12 @@ def write_numbers(image, probs, inches, decimals):
     ----------
     image : matplotlib.image.AxesImage
         The map, cell (i, j) at y = i, x = j.
-    probs : array of shape (T, T)
+    probs : array of shape (Tq, Tk)
     inches : float
-        The side of the map.
+        The longer edge of the map.
     decimals : int
     """
-    cell = 72 * inches / len(probs)
+    cell = 72 * inches / max(probs.shape)
     size = min(AXIS_SIZE, cell / (0.64 * (decimals + 2) + 0.6))
     cells = image.to_rgba(image.get_array())[..., :3]
     for i, j in np.ndindex(probs.shape):
@@ -176,16 +250,16 @@ def numbers(values, decimals):
     return [f"{value:.{decimals}f}" for value in values]
 
 
-def add_colour_bar(image, axes, power):
+def add_colour_bar(image, axes, power, label="attention probability"):
     """Add the colour bar, 0 to 1, beside one Axes or a list of them."""
     scale = "" if power == 1 else f" p, colour at p ** {power:g}"
     figure = image.axes.figure
     box = Bbox.union([ax.bbox for ax in np.ravel(axes)])
     width, height = box.size / figure.figure.dpi
     bar = figure.colorbar(
-        image, ax=axes, ticks=[0, 0.25, 0.5, 0.75, 1],
+        image, ax=axes, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1.2 else [0, 1],
         fraction=0.25 / width, pad=0.2 / width, aspect=height / 0.15)
-    bar.set_label(f"attention probability{scale}", fontsize=AXIS_SIZE)
+    bar.set_label(f"{label}{scale}", fontsize=AXIS_SIZE)
     bar.ax.tick_params(labelsize=LABEL_SIZE)
     bar.outline.set_visible(False)
 

@@ -4,6 +4,7 @@ The functions work on one map (T, T) and on stacks of maps (..., T, T),
 and write to none of their arguments.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ SPECIAL_NOTES = {
 }
 AXES = {2: "(T, T), one head", 3: "(A, T, T), one layer",
         4: "(L, A, T, T), all layers"}
+MEANS = {"heads": -3, "layers": 0, "layers and heads": (0, 1)}
+BETWEEN = {"first to second": (0, 1), "second to first": (1, 0)}
 INDEX = {
     2: 'out["attention_probs"][layer][batch][head]',
     3: 'out["attention_probs"][layer][batch]',
@@ -28,24 +31,34 @@ INDEX = {
 
 
 class Prepared(NamedTuple):
-    """What a figure draws: maps, tokens, who may look at whom, remarks."""
+    """What a figure draws: maps, tokens, who may look at whom, remarks.
+
+    The rows of the maps belong to `queries` and the columns to `keys`;
+    both are `tokens`, unless `between` chose a block.
+    """
 
     probs: np.ndarray
     tokens: list
     visible: np.ndarray
     notes: list
+    queries: list
+    keys: list
+    mean: str | None = None
 
 
-def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None,
-            crop=False, special="show", merge_words=False):
+def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None, mean=None,
+            crop=False, merge_words=False, special="show", segment_ids=None,
+            between=None):
     """Check the arguments of a figure and apply its choices.
 
-    In this order: crop the padding, merge word pieces, hide specials.
+    In this order: take the mean, crop the padding, merge word pieces,
+    hide specials, choose the block between two sentences.
 
     Parameters
     ----------
     probs : array of `ndim` axes, the last two of length T
-        Attention probabilities, each from 0 to 1.
+        Attention probabilities, each from 0 to 1. Where `mean` is given,
+        with the axes that the mean takes away: see `mean_of_maps`.
     tokens : list of T str
     ndim : 2 (one head), 3 (one layer) or 4 (all layers)
     attention_mask : array of shape (T,), optional
@@ -53,40 +66,121 @@ def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None,
     visible : array of shape (T, T), optional
         1 where the query (row) may look at the key (column), as in a
         causal mask. With both masks, a cell has to be visible in both.
+    mean : "heads", "layers" or "layers and heads", optional
     crop : bool
         Leave out the positions that attention_mask masks.
-    special : "show", "hide" or "renormalise"
-        What happens to [CLS] and [SEP]; see `hide_special`.
     merge_words : bool
         Whether word pieces become words; see `merge_word_pieces`.
+    special : "show", "hide" or "renormalise"
+        What happens to [CLS] and [SEP]; see `hide_special`.
+    segment_ids : array of shape (T,), optional
+        0 for the first sentence, 1 for the second; `between` needs it.
+    between : "first to second" or "second to first", optional
+        Draw only the queries of one sentence and the keys of the other.
 
     Returns
     -------
     Prepared
-        probs, tokens, visible as bool of shape (T, T), and remarks.
+        probs of shape (..., Tq, Tk), tokens, visible as bool of shape
+        (Tq, Tk), remarks, the tokens of the rows and of the columns,
+        and the mean that was taken.
 
     Raises
     ------
     BertError
     """
-    probs, tokens = check_maps(probs, tokens, ndim)
+    probs, tokens, notes = mean_of_maps(probs, tokens, ndim, mean)
+    maps = [probs, visibility(len(tokens), attention_mask, visible),
+            block_of(tokens, attention_mask, segment_ids, between)]
+    for change, note in chosen(attention_mask, crop, merge_words, special):
+        (probs, words), *others = [change(cells, tokens) for cells in maps]
+        maps, tokens = [probs, *(cells > 0 for cells, _ in others)], words
+        notes.append(note)
+    probs, visible, block = maps
+    rows, columns = (np.flatnonzero(block.any(axis)) for axis in (1, 0))
+    if rows.size == 0:
+        raise BertError(f"between = {between!r}: no token is left of one sentence; "
+                        "segment_ids must hold 0 and 1")
+    if between is not None:
+        notes.append(f"only from the {between.replace('to', 'to the')} sentence, "
+                     "the rest left out")
+    return Prepared(probs[..., rows, :][..., columns], tokens,
+                    visible[rows][:, columns], notes,
+                    [tokens[i] for i in rows], [tokens[i] for i in columns], mean)
+
+
+def mean_of_maps(probs, tokens, ndim, mean):
+    """Check maps and tokens, and average over heads or layers.
+
+    Parameters
+    ----------
+    probs : array of shape (..., T, T)
+        For one map (ndim 2): (A, T, T) with "heads", (L, T, T) with
+        "layers", (L, A, T, T) with "layers and heads". For panels
+        (ndim 3): (L, A, T, T) with "heads" or "layers". For all layers
+        (ndim 4): always (L, A, T, T); the averaged axis has length 1.
+    tokens : list of T str
+    ndim : int
+    mean : str or None
+
+    Returns
+    -------
+    probs, tokens, notes
+    """
+    if mean is None:
+        return *check_maps(probs, tokens, ndim), []
+    if not isinstance(mean, str) or mean not in MEANS:
+        raise BertError(f"mean = {mean!r}, allowed: None, {list(MEANS)}")
+    axis = MEANS[mean]
+    taken = np.size(axis) if ndim < 4 else 0
+    if ndim + taken > 4:
+        raise BertError(f"mean = {mean!r} leaves one map: plot_attention draws it")
+    try:
+        probs, tokens = check_maps(probs, tokens, ndim + taken)
+    except BertError as error:
+        raise BertError(f"{error} (mean = {mean!r})") from None
+    return probs.mean(axis, keepdims=ndim == 4), tokens, [f"mean over {mean}"]
+
+
+def chosen(attention_mask, crop, merge_words, special):
+    """Give the changes that were asked for, each with its remark."""
     if not isinstance(special, str) or special not in SPECIAL_NOTES:
         raise BertError(f"special = {special!r}, allowed: {list(SPECIAL_NOTES)}")
-    visible = visibility(len(tokens), attention_mask, visible)
-    notes = []
+    changes = []
     if crop:
-        visible, _ = crop_padding(visible, tokens, attention_mask)
-        probs, tokens = crop_padding(probs, tokens, attention_mask)
-        notes.append("padding cropped")
+        changes.append((partial(crop_padding, attention_mask=attention_mask),
+                        "padding cropped"))
     if merge_words:
-        visible = merge_word_pieces(visible, tokens)[0] > 0
-        probs, tokens = merge_word_pieces(probs, tokens)
-        notes.append("word pieces merged to words")
+        changes.append((merge_word_pieces, "word pieces merged to words"))
     if special != "show":
-        visible, _ = hide_special(visible, tokens)
-        probs, tokens = hide_special(probs, tokens, special == "renormalise")
-        notes.append(SPECIAL_NOTES[special])
-    return Prepared(probs, tokens, visible > 0, notes)
+        changes.append((partial(hide_special, renormalise=special == "renormalise"),
+                        SPECIAL_NOTES[special]))
+    return changes
+
+
+def block_of(tokens, attention_mask, segment_ids, between):
+    """Mark the cells from one sentence to the other, without padding.
+
+    Returns
+    -------
+    bool array of shape (T, T)
+        All true where `between` is None.
+    """
+    length = len(tokens)
+    if segment_ids is not None:
+        segment_ids = check_binary("segment_ids", segment_ids, (length,),
+                                   "0 (first sentence) and 1 (second)")
+    if between is None:
+        return np.ones((length, length), dtype=bool)
+    if not isinstance(between, str) or between not in BETWEEN:
+        raise BertError(f"between = {between!r}, allowed: None, {list(BETWEEN)}")
+    if segment_ids is None:
+        raise BertError(f"segment_ids = None: between = {between!r} needs them, "
+                        "an array of shape (T,)")
+    real = np.array([token != "[PAD]" for token in tokens])
+    real &= visibility(length, attention_mask)[0]
+    query, key = BETWEEN[between]
+    return np.outer(real & (segment_ids == query), real & (segment_ids == key))
 
 
 def crop_padding(probs, tokens, attention_mask):
@@ -256,6 +350,47 @@ def to_array(name, values):
     return array.astype(np.result_type(array.dtype, np.float32), copy=False)
 
 
+def check_numbers(name, values, axes):
+    """Give values as an array of finite numbers, or say what is wrong.
+
+    Parameters
+    ----------
+    name : str
+    values : array
+    axes : str
+        The axes that are expected, such as "(T, D)".
+
+    Returns
+    -------
+    float array
+    """
+    array = to_array(name, values)
+    if array.ndim != len(axes.strip("(,)").split(",")):
+        raise BertError(f"{name} has shape {array.shape}, expected {axes}; "
+                        "from a batch take one sentence, of heads take one")
+    if array.size == 0:
+        raise BertError(f"{name} has shape {array.shape}: there is nothing to draw")
+    refuse(name, array, ~np.isfinite(array), "allowed: finite numbers")
+    return array
+
+
+def check_rows(name, array, tokens):
+    """Give tokens as a list, one for each row of an array, or raise."""
+    tokens = check_tokens(tokens)
+    if len(tokens) != len(array):
+        raise BertError(f"tokens has {len(tokens)} entries, but {name} of shape "
+                        f"{array.shape} has {len(array)} rows; the two must be equal")
+    return tokens
+
+
+def check_index(name, value, length):
+    """Give a position as an int, or say which are allowed."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or not 0 <= value < length:
+        raise BertError(f"{name} = {value!r}, allowed: 0 to {length - 1}")
+    return int(value)
+
+
 def check_tokens(tokens):
     """Give tokens as a list of str, or say what is wrong."""
     if isinstance(tokens, (str, bytes)) or not np.iterable(tokens):
@@ -268,14 +403,13 @@ def check_tokens(tokens):
     return [str(token) for token in tokens]
 
 
-def check_binary(name, values, shape):
+def check_binary(name, values, shape, meaning="0 (masked) and 1 (visible)"):
     """Give values as a bool array, or say what is wrong."""
     array = to_array(name, values)
     if array.shape != shape:
         raise BertError(f"{name} has shape {array.shape}, expected {shape}; "
-                        "from a batch take the mask of one sentence")
-    refuse(name, array, (array != 0) & (array != 1),
-           "allowed 0 (masked) and 1 (visible)")
+                        "from a batch take the row of one sentence")
+    refuse(name, array, (array != 0) & (array != 1), f"allowed {meaning}")
     return array.astype(bool)
 
 

@@ -99,6 +99,7 @@ _SLEEPS = ("agreement", "SLEEPS:1", "CAT:1", "DOGS:1")
 _IS = ("agreement", "IS:1", "CAT:1", "DOGS:1")
 _SHE = ("pronoun", "SHE:1", "ANNA:1", None)
 _COPY = ("copy", "RED:2", "RED:1", None)
+_SAME = ("copy", "HORSE:2", "HORSE:1", None)
 _RED = ("binding", "RED:2", "RED:1", "BLUE:1")
 _BLUE = ("binding", "BLUE:2", "BLUE:1", "RED:1")
 _BALL = ("binding", "BALL:2", "BALL:1", "HAT:1")
@@ -126,6 +127,9 @@ TEMPLATES = (
              "SHE likes the RED BALL .", (_COPY, _SHE)),
     Template("copy", "there is a RED BALL in the GARDEN . ANNA LOST "
              "the RED BALL .", (_COPY,)),
+    Template("copy", "there is a HORSE in the GARDEN . the HORSE is BIG .",
+             (_SAME,)),
+    Template("copy", "ANNA sees a HORSE . the HORSE is BIG .", (_SAME,)),
     Template("binding", _TWO + "the BALL is RED .", (_RED,)),
     Template("binding", _TWO + "the HAT is BLUE .", (_BLUE,)),
     Template("binding", _TWO + "SHE likes the RED BALL .",
@@ -153,5 +157,5 @@ TEMPLATES = (
 )
 
 # Share of each family in the passages; its templates are equally likely.
-MIX = {"agreement": 0.14, "pronoun": 0.10, "copy": 0.10, "binding": 0.40,
-       "order": 0.14, "activity": 0.06, "need": 0.06}
+MIX = {"agreement": 0.12, "pronoun": 0.08, "copy": 0.20, "binding": 0.34,
+       "order": 0.16, "activity": 0.05, "need": 0.05}
