@@ -143,6 +143,12 @@ def test_hints_and_solution_are_printed(capsys):
     assert solution_source(exercise) in out
 
 
+def test_a_teacher_can_hide_the_solutions(capsys, monkeypatch):
+    monkeypatch.setenv("BERT_NP_SOLUTIONS", "hidden")
+    show_solution("03.softmax")
+    assert capsys.readouterr().out == "solutions are hidden here: ask your teacher\n"
+
+
 @pytest.mark.parametrize("answer, expected, problem", [
     (1.0, 1, None),
     (True, 1, "kind"),

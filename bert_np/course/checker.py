@@ -1,6 +1,7 @@
 """The checker: one line that says what is right, or what went wrong."""
 
 import copy
+import os
 import warnings
 from typing import NamedTuple, Optional
 
@@ -138,6 +139,8 @@ def hint(exercise_id, number=1):
 def show_solution(exercise_id):
     """Print the solution of an exercise.
 
+    Where the environment has BERT_NP_SOLUTIONS=hidden, it says so instead.
+
     Parameters
     ----------
     exercise_id : str
@@ -147,4 +150,6 @@ def show_solution(exercise_id):
     BertError
         Where there is no such exercise.
     """
-    print(solution_source(find_exercise(exercise_id)))
+    source = solution_source(find_exercise(exercise_id))
+    hidden = os.environ.get("BERT_NP_SOLUTIONS") == "hidden"
+    print("solutions are hidden here: ask your teacher" if hidden else source)

@@ -33,7 +33,7 @@ from bert_np.training.toy_skills import evaluate
 from bert_np.training.train import TrainingSettings, train
 
 BATCH = 96  # passages a step
-RATE = 0.12  # share of ordinary tokens that is masked
+RATE = 0.15  # share of ordinary tokens that is masked
 SKILL_RATE = 0.75  # chance for one word a passage that its other words settle
 SNAPSHOTS = 12
 
@@ -49,10 +49,10 @@ def toy_config(grammar):
 
 
 def toy_settings(steps):
-    """A short warm-up, the peak for half of the run, then down to 0."""
+    """A short warm-up, the peak for two thirds of the run, then down to 0."""
     warmup = min(200, steps // 10)
     return TrainingSettings(
-        steps=steps, warmup_steps=warmup, hold_steps=steps // 2 - warmup,
+        steps=steps, warmup_steps=warmup, hold_steps=steps * 2 // 3 - warmup,
         peak_rate=2e-3, beta2=0.98, parts=4,
     )
 
@@ -225,7 +225,7 @@ def main(arguments=None):
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=6000)
+    parser.add_argument("--steps", type=int, default=8000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--snapshots", type=Path)
     options = parser.parse_args(arguments)

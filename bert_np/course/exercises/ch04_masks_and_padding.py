@@ -1,0 +1,206 @@
+"""Exercises of chapter 04: who may look at whom."""
+
+import numpy as np
+
+from bert_np.course.exercise import Exercise, Mistake
+
+SCORES = np.array([[2.0, 1, 0], [1, 2, 1], [0, 0, 2]])  # (Tq, Tk)
+BATCH = np.stack([[SCORES, 2 * SCORES], [SCORES.T, SCORES - 1]])  # (B, A, Tq, Tk)
+
+
+# -------------------------------------------------------------------- mask
+
+def my_mask(input_ids, pad_token_id):
+    return (input_ids != pad_token_id).astype(int)
+
+
+def _inverted(input_ids, pad_token_id):
+    return (input_ids == pad_token_id).astype(int)
+
+
+def _padding_is_always_0(input_ids, pad_token_id):
+    return (input_ids != 0).astype(int)
+
+
+def _lengths(input_ids, pad_token_id):
+    return my_mask(input_ids, pad_token_id).sum(axis=1)
+
+
+# ------------------------------------------------------------------- probs
+
+def my_masked_probs(scores, attention_mask):
+    visible = attention_mask[:, None, None, :] == 1
+    masked = np.where(visible, scores, np.finfo(scores.dtype).min)
+    exponentials = np.exp(masked - masked.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _everything(attention_mask):
+    return np.ones_like(attention_mask)
+
+
+def _after_softmax(scores, attention_mask):
+    probs = my_masked_probs(scores, _everything(attention_mask))
+    return probs * attention_mask[:, None, None, :]
+
+
+def _score_0(scores, attention_mask):
+    return my_masked_probs(scores * attention_mask[:, None, None, :],
+                           _everything(attention_mask))
+
+
+def _inverted_probs(scores, attention_mask):
+    return my_masked_probs(scores, 1 - attention_mask)
+
+
+def _queries(scores, attention_mask):
+    masked = np.where(attention_mask[:, None, :, None] == 1, scores, -1e9)
+    return my_masked_probs(masked, _everything(attention_mask))
+
+
+def _heads(scores, attention_mask):
+    masked = np.where(attention_mask[:, None, :] == 1, scores, -1e9)
+    return my_masked_probs(masked, _everything(attention_mask))
+
+
+def _unmasked(scores, attention_mask):
+    return my_masked_probs(scores, _everything(attention_mask))
+
+
+EXERCISES = (
+    Exercise(
+        id="04.mask",
+        title="The attention mask",
+        level=1,
+        minutes=4,
+        task="Write `my_mask(input_ids, pad_token_id)` for ids of shape (B, T): whole "
+             "numbers of the same shape, 1 for a real token, 0 for padding.",
+        hints=(
+            "Compare the whole array with pad_token_id at once. What does a "
+            "comparison give in NumPy?",
+            "input_ids != pad_token_id is an array of bool; .astype(int) makes 1 and 0 "
+            "of it.",
+        ),
+        solution=my_mask,
+        mistakes=(
+            Mistake(_inverted, "yours is the other way round: 1 is for real tokens"),
+            Mistake(_padding_is_always_0, "you compared with 0: the padding id is an "
+                                          "argument, and not always 0"),
+            Mistake(_lengths, "that is the length of each row: one number for each "
+                              "token is asked"),
+        ),
+        cases=(
+            (np.array([[2, 5, 6, 3], [2, 7, 3, 0]]), 0),
+            (np.array([[5, 0, 1], [7, 1, 1]]), 1),
+        ),
+    ),
+    Exercise(
+        id="04.row",
+        title="A masked row on paper",
+        level=1,
+        minutes=5,
+        task="The scaled scores of *cat* are [1, 2, 1]. Key 0 is masked. Set "
+             "`masked_row` to the list of its three shares, to three digits. On paper: "
+             "e is 2.718, e² is 7.389.",
+        hints=(
+            "Leave key 0 out, then make shares of the two scores that remain.",
+            "Key 1 gets 7.389 / (7.389 + 2.718), key 2 the rest, key 0 nothing.",
+        ),
+        solution=[0.0, 0.7311, 0.2689],
+        name="masked_row",
+        tolerance=1e-3,
+        mistakes=(
+            Mistake([0.0, 0.5761, 0.2119], "you masked after the softmax: the row sums "
+                                           "to 0.788 only"),
+            Mistake([0.0900, 0.6652, 0.2447], "you set the masked score to 0, and "
+                                              "exp(0) is 1: it still gets a share"),
+            Mistake([0.2119, 0.5761, 0.2119], "that is the row without a mask"),
+        ),
+    ),
+    Exercise(
+        id="04.probs",
+        title="Masked shares for a batch",
+        level=2,
+        minutes=9,
+        task="Write `my_masked_probs(scores, attention_mask)` for scaled scores of "
+             "shape (B, A, T, T) and a mask of shape (B, T): the probs, of shape (B, "
+             "A, T, T). A masked key gets 0, each row sums to 1.",
+        hints=(
+            "The mask needs an axis for the heads and one for the queries, so that it "
+            "lies along the keys.",
+            "visible = attention_mask[:, None, None, :] == 1, then np.where(visible, "
+            "scores, a very low number), then the softmax of chapter 03.",
+        ),
+        solution=my_masked_probs,
+        mistakes=(
+            Mistake(_unmasked, "nothing is masked: attention_mask has no effect"),
+            Mistake(_after_softmax, "you masked after the softmax: your rows no longer "
+                                    "sum to 1"),
+            Mistake(_score_0, "you multiplied the scores by the mask: a score of 0 "
+                              "still gets a share, for exp(0) is 1"),
+            Mistake(_inverted_probs, "the mask is inverted: your queries see the "
+                                     "padding only"),
+            Mistake(_queries, "you masked rows, the queries: the mask belongs to the "
+                              "keys, the last axis"),
+            Mistake(_heads, "the mask lies along the wrong axis: head 1 got the mask "
+                            "of sentence 1; use [:, None, None, :]"),
+        ),
+        cases=(
+            (BATCH, np.array([[1, 1, 1], [1, 1, 0]])),
+            (BATCH[::-1] * 3, np.array([[1, 0, 1], [1, 0, 0]])),
+        ),
+    ),
+    Exercise(
+        id="04.bug",
+        title="Find the bug",
+        level=2,
+        minutes=5,
+        task='One of the four lines (a) to (d) above is wrong. Set `bug` to "a", "b", '
+             '"c" or "d".',
+        hints=(
+            "Which row of the printed map is odd? And does *the* still look at the "
+            "padding?",
+            "The mask did hit something: a whole row. Which axis of (B, A, Tq, Tk) is "
+            "that, and which should it be?",
+        ),
+        solution="a",
+        name="bug",
+        mistakes=(
+            Mistake("b", "(b) is right: scores of every query with every key, scaled "
+                         "by the root of D"),
+            Mistake("c", "(c) is right: a low score where a cell is not visible. Is "
+                         "the right cell not visible?"),
+            Mistake("d", "(d) is right: softmax over the keys, so each row sums to 1"),
+        ),
+    ),
+    Exercise(
+        id="04.unread",
+        title="Who reads the padding?",
+        level=2,
+        minutes=5,
+        task="In a padded batch we give the padded positions another id and keep the "
+             "mask. Which results change? Set `changes` to a list of four bools: (a) "
+             "the final vector of a real token, (b) the final vector at a padded "
+             "position, (c) the mean of the vectors over all positions, (d) the mean "
+             "over the real ones.",
+        hints=(
+            "Masked keys get share 0, so no query takes anything from a padded "
+            "position. But a padded position is a query, too.",
+            "(b) changes, for its own id has changed. Now, which of the two means "
+            "reads that vector?",
+        ),
+        solution=[False, True, True, False],
+        name="changes",
+        mistakes=(
+            Mistake([False, False, False, False], "a padded position is a query, too: "
+                                                  "it has a vector, and its id is in "
+                                                  "it"),
+            Mistake([False, True, False, False], "(c) reads all positions, the padded "
+                                                 "ones among them"),
+            Mistake([False, True, True, True], "(d) is a mean of vectors that do not "
+                                               "change"),
+            Mistake([True, True, True, True], "(a) takes nothing from masked keys: "
+                                              "their share is exactly 0"),
+        ),
+    ),
+)
