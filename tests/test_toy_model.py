@@ -10,7 +10,7 @@ import bert_np
 from bert_np import bert
 from bert_np.parameters import leaves
 from bert_np.training import toy_model
-from bert_np.training.toy_grammar import KINDS
+from bert_np.training.toy_grammar import KINDS, MIX
 from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
 from bert_np.training.toy_skills import (
     evaluate,
@@ -150,11 +150,17 @@ def test_the_start_is_random_but_for_positions_and_keys():
     assert near[20] == near.max() and near[19] > near[18] > near[17] > near[:10].max()
 
 
-@pytest.mark.parametrize("steps", [2, 5, 30, 6000])
-def test_the_schedule_fits_any_number_of_steps(steps):
-    settings = toy_model.toy_settings(steps)
-    assert settings.steps == steps and 0 <= settings.warmup_steps <= 200
-    assert settings.warmup_steps + settings.hold_steps == steps // 2
+@pytest.mark.parametrize("steps", [4, 7, 30, 5000])
+def test_the_phases_fit_any_number_of_steps(steps):
+    first, second = toy_model.toy_phases(steps)
+    assert first.settings.steps + second.settings.steps == steps
+    assert set(first.mix) == {"binding"} and second.mix == MIX
+    ends = []
+    for phase in (first, second):
+        settings = phase.settings
+        assert 0 <= settings.warmup_steps <= 200
+        ends.append(settings.steps - settings.warmup_steps - settings.hold_steps)
+    assert ends == [0, second.settings.steps * 2 // 3]
 
 
 def test_one_settled_word_a_passage_is_masked_more_often():
@@ -166,27 +172,31 @@ def test_one_settled_word_a_passage_is_masked_more_often():
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
-def test_the_run_reports_takes_snapshots_and_resumes(tmp_path):
-    settings, shots = toy_model.toy_settings(4), tmp_path / "shots"
-    whole = toy_model.train_toy(tmp_path / "whole", settings, 0, shots)
+def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
+    phases, shots = toy_model.toy_phases(6), tmp_path / "shots"
+    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots)
     assert whole == json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))
-    assert whole["settings"] == settings._asdict() and whole["seed"] == 0
+    assert [p["settings"]["steps"] for p in whole["phases"]] == [1, 5]
     assert sorted(shot.name for shot in shots.iterdir()) == [
-        f"step_{step:05}.npz" for step in range(1, 5)
+        f"step_{step:05}.npz" for step in range(1, 7)
     ]
-    out = tmp_path / "toy"
+    out, lines = tmp_path / "toy", []
 
-    def stop(line):
-        raise KeyboardInterrupt
+    def stop_at_the_end_of_a_phase(line):
+        lines.append(line)
+        if line.startswith(("step 1/1", "step 5/5")):
+            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        toy_model.train_toy(out, settings, 0, report=stop)
-    assert not out.exists() and (tmp_path / "toy.run.npz").exists()
-    toy_model.train_toy(out, settings, 0)
-    assert not (tmp_path / "toy.run.npz").exists()
+    for _ in phases:
+        with pytest.raises(KeyboardInterrupt):
+            toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
+        assert not out.exists()
+    toy_model.train_toy(out, phases, 0, report=lines.append)
+    assert sum(line.startswith(("step 1/1", "step 5/5")) for line in lines) == 2
     weights = [(tmp_path / name / "model.safetensors").read_bytes()
                for name in ("whole", "toy")]
     assert weights[0] == weights[1]
+    assert not list(tmp_path.glob("*.phase_*"))
     params, config, _ = bert_np.load_pretrained(out)
     batch = sample_batch(np.random.default_rng(0), 50, GRAMMAR, held_out=True)
     assert measure_skills(params, config, GRAMMAR, batch).keys() >= {"binding", "copy"}
