@@ -19,6 +19,7 @@ from bert_np.attention import create_attention_mask
 from bert_np.embeddings import embed
 from bert_np.encoder import encoder, encoder_layer
 from bert_np.errors import BertError
+from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.model import bert
@@ -207,10 +208,11 @@ def summarise_heads(
     order = np.argsort(-lengths, kind="stable")  # what is too long fails at once
     size = (config.num_hidden_layers, config.num_attention_heads)
     sums = defaultdict(lambda: np.zeros(size))
+    prepared = prepare(params, config)
     for start in range(0, N, batch_size):
         rows = order[start : start + batch_size]
         part = _select(batch, rows, lengths[rows[0]])
-        for layer, maps in enumerate(_run_maps(part, params, config, by_norm)):
+        for layer, maps in enumerate(_run_maps(part, prepared, config, by_norm)):
             for name, values in _measure(maps, part).items():  # (B, A, T)
                 sums[name][layer] += values.sum(axis=(0, 2), dtype=np.float64)
         _report_tenths(report, start, start + len(rows), N)
@@ -229,15 +231,18 @@ def _select(batch, rows, length):
     }
 
 
-def _run_maps(part, params, config, by_norm):
+def _run_maps(part, prepared, config, by_norm):
     """The maps of a part of a batch: list of L arrays (B, A, T, T)."""
-    trace = {} if by_norm else None
-    mask = part["attention_mask"]
-    out = bert(part["input_ids"], params, config, segment_ids=part["segment_ids"],
-               attention_mask=mask, trace=trace)
-    if by_norm:
-        return weighted_norms(trace, params, mask, normalise=True)
-    return out["attention_probs"]
+    ids, segments, mask = (
+        part[name] for name in ("input_ids", "segment_ids", "attention_mask")
+    )
+    if not by_norm:
+        out = fast_bert(ids, prepared, config, segment_ids=segments,
+                        attention_mask=mask)
+        return out["attention_probs"]
+    params, trace = prepared["params"], {}
+    bert(ids, params, config, segment_ids=segments, attention_mask=mask, trace=trace)
+    return weighted_norms(trace, params, mask, normalise=True)
 
 
 def _measure(maps, part):

@@ -70,11 +70,9 @@ def bert(
     """
     check_params(params, config)
     _check_options(trace, rng)
-    input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
-    _check_length(input_ids, config)
-    segment_ids = _prepare_segment_ids(segment_ids, input_ids, config)
-    attention_mask = _prepare_mask(attention_mask, input_ids, config)
-
+    input_ids, segment_ids, attention_mask = check_inputs(
+        input_ids, segment_ids, attention_mask, config
+    )
     x = embed(
         input_ids, segment_ids, params["embeddings"], config,
         trace=branch(trace, "embeddings"), rng=rng,
@@ -91,6 +89,32 @@ def bert(
         "pooler_output": pooled,
         "attention_probs": attention_probs,
     }
+
+
+def check_inputs(input_ids, segment_ids, attention_mask, config):
+    """Refuse inputs that the model cannot take, and fill in what is None.
+
+    Parameters
+    ----------
+    input_ids, segment_ids, attention_mask
+        As in ``bert``.
+    config : BertConfig
+
+    Returns
+    -------
+    input_ids, segment_ids : ndarray of shape (B, T)
+        Integers.
+    attention_mask : ndarray of shape (B, T)
+        bool.
+
+    Raises
+    ------
+    BertError
+    """
+    input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
+    _check_length(input_ids, config)
+    segment_ids = _prepare_segment_ids(segment_ids, input_ids, config)
+    return input_ids, segment_ids, _prepare_mask(attention_mask, input_ids, config)
 
 
 def _check_options(trace, rng):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_np.errors import BertError
+from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
@@ -118,6 +119,7 @@ def embed_sentences(
         raise BertError(f"batch_size = {batch_size!r}, allowed: an int >= 1")
     if not isinstance(texts, (list, tuple)):
         raise BertError(f"texts is {type(texts).__name__}, allowed: a list of str")
+    prepared = prepare(params, config)
     dtype = params["embeddings"]["word"].dtype
     vectors = np.zeros((len(texts), config.hidden_size), dtype.newbyteorder("="))
     encodings = [tokenizer.encode(text, max_length=max_length) for text in texts]
@@ -126,7 +128,10 @@ def embed_sentences(
         rows = by_length[start : start + batch_size]
         longest = len(encodings[rows[-1]].tokens)
         batch = pad_rows([encodings[i] for i in rows], longest, tokenizer.pad_token_id)
-        hidden = _run(batch, params, config, attention=False)["last_hidden_state"]
+        hidden = fast_bert(
+            batch.input_ids, prepared, config, segment_ids=batch.segment_ids,
+            attention_mask=batch.attention_mask, return_attention=False,
+        )["last_hidden_state"]
         vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
     return vectors
 
@@ -138,10 +143,10 @@ def _mean_over_tokens(hidden, attention_mask):
     return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
 
 
-def _run(batch, params, config, attention=True):
+def _run(batch, params, config):
     return bert(
         batch.input_ids, params, config, segment_ids=batch.segment_ids,
-        attention_mask=batch.attention_mask, return_attention=attention,
+        attention_mask=batch.attention_mask, return_attention=False,
     )
 
 

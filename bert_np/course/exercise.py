@@ -41,6 +41,7 @@ class Exercise(NamedTuple):
 
     @property
     def is_function(self):
+        """Whether a function is asked for, not a value."""
         return callable(self.solution)
 
 

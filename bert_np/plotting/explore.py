@@ -44,7 +44,7 @@ class Controls(NamedTuple):
     words: object  # what the picture shows, in a sentence
 
 
-def explore(text="The cat sat on the red mat.", model="all-MiniLM-L6-v2"):
+def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     """Show the attention of a sentence with controls to play with.
 
     A text box, sliders for layer and head, a button for each token that
