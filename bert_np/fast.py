@@ -60,7 +60,7 @@ def fast_bert(
     params = prepared["params"]
     ids, segments, mask = check_inputs(input_ids, segment_ids, attention_mask, config)
     if not mask[:, 0].all():
-        warnings.warn("a row begins with padding: plain bert runs instead", stacklevel=2)
+        warnings.warn("a row begins with padding: plain bert runs", stacklevel=2)
         return bert(ids, params, config, segment_ids=segments, attention_mask=mask,
                     return_attention=return_attention)
     (B, T), A = ids.shape, config.num_attention_heads

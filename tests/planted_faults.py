@@ -247,8 +247,7 @@ ANALYSIS = {
         ("the tokens of the first rows",
          "batch.tokens[row][:length] for row in rows",
          "batch.tokens[row][:length] for row in range(len(rows))"),
-        ("by_norm measures attention", "    if by_norm:\n        return",
-         "    if False:\n        return"),
+        ("by_norm measures attention", "    if not by_norm:\n", "    if True:\n"),
         ("Jensen-Shannon without the middle's half",
          "_row_entropies((rows[head] + rows[head + 1 :]) / 2)",
          "_row_entropies(rows[head] + rows[head + 1 :])"),
@@ -481,13 +480,67 @@ TRAINING = {
     ],
 }
 
-EDITS = MODEL | ANALYSIS | TRAINING
+FAST_AND_COURSE = {
+    "fast": [
+        ("no scale", 'query["W"] * scale, key["W"]', 'query["W"], key["W"]'),
+        ("the query's bias is not scaled", 'query["b"] * scale', 'query["b"]'),
+        ("keys and values exchanged", 'key["W"], value["W"]]', 'value["W"], key["W"]]'),
+        ("attention not divided", "            probs /= total\n", ""),
+        ("context not divided", "    gathered /= total  # D numbers a query, not T\n",
+         ""),
+        ("rows of a part mixed up", "start, end = end, end + len(places)",
+         "start, end = 0, len(places)"),
+        ("one residual left out",
+         "    update = linear(inner, **params[\"ffn\"][\"outer\"])\n    update += x\n",
+         "    update = linear(inner, **params[\"ffn\"][\"outer\"])\n"),
+        ("always the same GELU", "getattr(functional, config.activation)",
+         "functional.gelu_tanh"),
+        ("tokens written to the left of their places", "np.concatenate(real)] = x",
+         "np.concatenate([np.arange(len(r)) for r in real])] = x"),
+        ("keys written to the left of their places",
+         "maps[row][:, places[:, None], places]",
+         "maps[row][:, places[:, None], np.arange(len(places))]"),
+        ("a masked [CLS] is packed", "if not mask[:, 0].all():", "if False:"),
+        ("attention kept always", "for _ in prepared[\"qkv\"] if return_attention]",
+         "for _ in prepared[\"qkv\"]]"),
+    ],
+    "course/answers": [
+        ("kind of number not compared", '(mine.dtype.kind == "b") !=', "False and True !="),
+        ("shape not compared", "if mine.shape != right.shape:", "if False:"),
+        ("tolerance not kept", "(gap <= tolerance).all()", "(gap <= 1).all()"),
+        ("length not compared", "if len(answer) != len(expected):", "if False:"),
+        ("NaN equals any number", "np.isnan(mine) & np.isnan(right)", "np.isnan(mine)"),
+    ],
+    "course/checker": [
+        ("inputs may be written to", "if not same_inputs(given, case):", "if False:"),
+        ("the case itself is handed out", "given = copy.deepcopy(case)", "given = case"),
+        ("mistakes are not looked up", "for mistake in exercise.mistakes:",
+         "for mistake in ():"),
+        ("a stub counts as wrong", "if answer is None or answer is ...:", "if False:"),
+        ("one right case is enough", "if not wrong:", "if len(wrong) < len(pairs):"),
+        ("errors of the student go through", "except Exception as error:",
+         "except ZeroDivisionError as error:"),
+        ("solutions never hidden", 'os.environ.get("BERT_NP_SOLUTIONS") == "hidden"',
+         "False"),
+    ],
+    "course/lab": [
+        ("patient 1 is well", "    1: {\"softmax\": _softmax_over_queries},",
+         "    1: {},"),
+        ("patient 4 is well", "    4: {\"mask\": np.ones_like},", "    4: {},"),
+    ],
+}
+
+EDITS = MODEL | ANALYSIS | TRAINING | FAST_AND_COURSE
 
 # Where a fault shows, if not in the module's own tests and the model's.
 TESTS = {
     "analysis": ["analysis"],
     "checkpoint": ["checkpoint"],
     "config": ["config"],
+    "course/answers": ["course"],
+    "course/checker": ["course"],
+    "course/lab": ["course"],
+    "fast": ["fast"],
     "mistakes": ["trace"],
     "parameters": ["parameters"],
     "pretrained": ["pretrained"],

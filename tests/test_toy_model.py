@@ -9,7 +9,7 @@ import pytest
 import bert_np
 from bert_np import bert
 from bert_np.parameters import leaves
-from bert_np.training import toy_model
+from bert_np.training import toy_grammar, toy_model
 from bert_np.training.toy_grammar import KINDS, MIX
 from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
 from bert_np.training.toy_skills import (
@@ -114,16 +114,24 @@ def test_habits_are_means_of_attention(toy, held_out):
     params, config = toy
     batch, probes = held_out
     some = [p for p in probes if p.skill == "copy"][:3]
+    some += [p for p in probes if p.skill == "binding"][:4]
     habits = head_habits(params, config, batch, some)
-    expected = np.zeros((3, 4))
+    expected = {name: np.zeros((3, 4)) for name in ("copy", "binding", "pair")}
     for probe in some:
         ids = batch["input_ids"][[probe.row]]
+        words = [GRAMMAR.tokens[i] for i in ids[0]]
         ids[0, probe.position] = GRAMMAR.tokens.index("[MASK]")
         out = bert(ids, params, config, segment_ids=batch["segment_ids"][[probe.row]])
-        for layer, probs in enumerate(out["attention_probs"]):
-            expected[layer] += probs[0, :, probe.position, probe.source] / 3
-    np.testing.assert_allclose(habits["copy"], expected, atol=1e-6)
-    assert habits.keys() == {"previous", "separator", "copy"}
+        maps = np.stack(out["attention_probs"])[:, 0]
+        skill, count = probe.skill, 3 if probe.skill == "copy" else 4
+        expected[skill] += maps[:, :, probe.position, probe.source] / count
+        if skill == "binding":
+            colours = {*toy_grammar.BRIGHT[1], *toy_grammar.PLAIN[1]}
+            step = 1 if words[probe.source] in colours else -1
+            expected["pair"] += maps[:, :, probe.source, probe.source + step] / count
+    for name, values in expected.items():
+        np.testing.assert_allclose(habits[name], values, atol=1e-6)
+    assert habits.keys() == {"previous", "separator", *expected}
 
 
 # ---------------------------------------------------------------- training

@@ -5,8 +5,6 @@ import os
 import warnings
 from typing import NamedTuple, Optional
 
-import numpy as np
-
 from bert_np.course.answers import agrees, first_difference, same_inputs
 from bert_np.course.exercise import find_exercise, solution_source
 from bert_np.errors import BertError

@@ -68,7 +68,7 @@ def toy_phases(steps):
     Parameters
     ----------
     steps : int
-        Of both phases together, 2 at least.
+        Of both phases together, 4 at least.
 
     Returns
     -------

@@ -29,6 +29,7 @@ from bert_np.training.toy_language import (
     find_probes,
     next_sentence_ceiling,
     sample_batch,
+    vocabulary,
 )
 
 AT_ONCE = 256  # passages run together
@@ -164,29 +165,39 @@ def head_habits(params, config, batch, probes):
     dict of str to ndarray of shape (L, A)
         "previous" and "separator": from every real token to the one
         before, and to the [SEP]s. "agreement", "pronoun", ...: from the
-        masked word of that skill to the word that settles it.
+        masked word of that skill to the word that settles it. "pair": in
+        "a red ball and a blue hat", from the word that settles a binding
+        to its partner, the colour's thing or the thing's colour.
     """
     ids, rows = _mask_probes(batch, probes)
     skills = np.array([probe.skill for probe in probes])
-    to_source, previous, separator = [], [], []
+    spots = np.array([(p.position, p.source, _partner(p, batch)) for p in probes])
+    looks = {"previous": [], "separator": [], "source": [], "partner": []}
     for part in _parts(len(probes)):
         out = _run(params, config, ids[part], batch, rows[part], attention=True)
         maps = np.stack(out["attention_probs"])  # (L, N, A, T, T)
-        real = ids[part] != PAD
-        n = np.arange(len(maps[0]))
-        at = np.array([(probe.position, probe.source) for probe in probes[part]])
-        to_source.append(maps[:, n, :, at[:, 0], at[:, 1]])  # (N, L, A)
-        previous.append(_mean_previous(maps, real))
+        real, n = ids[part] != PAD, np.arange(len(maps[0]))
+        asked, source, partner = spots[part].T
         to_sep = (maps * (ids[part] == SEP)[:, None, None, :]).sum(axis=-1)
-        separator.append(_mean_over_real(to_sep, real))
-    to_source = np.concatenate(to_source)
-    habits = {
-        "previous": np.concatenate(previous).mean(axis=0),
-        "separator": np.concatenate(separator).mean(axis=0),
-    }
+        looks["previous"].append(_mean_previous(maps, real))
+        looks["separator"].append(_mean_over_real(to_sep, real))
+        looks["source"].append(maps[:, n, :, asked, source])  # (N, L, A)
+        looks["partner"].append(maps[:, n, :, source, partner])
+    looks = {name: np.concatenate(parts) for name, parts in looks.items()}
+    habits = {name: looks[name].mean(axis=0) for name in ("previous", "separator")}
     for skill in np.unique(skills):
-        habits[str(skill)] = to_source[skills == skill].mean(axis=0)
+        habits[str(skill)] = looks["source"][skills == skill].mean(axis=0)
+    if "binding" in habits:
+        habits["pair"] = looks["partner"][skills == "binding"].mean(axis=0)
     return habits
+
+
+def _partner(probe, batch):
+    """The place of the thing or colour beside the source; else its own."""
+    tokens, ids = vocabulary(), batch["input_ids"][probe.row]
+    beside = [at for at in (probe.source - 1, probe.source + 1)
+              if tokens[ids[at]] in KINDS]
+    return beside[0] if beside else probe.source
 
 
 def _mean_over_real(values, real):
