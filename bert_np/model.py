@@ -102,10 +102,8 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
 
     Returns
     -------
-    input_ids, segment_ids : ndarray of shape (B, T)
-        Integers.
-    attention_mask : ndarray of shape (B, T)
-        bool.
+    input_ids, segment_ids, attention_mask : ndarray of shape (B, T)
+        The ids are intp, the mask is bool.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 import bert_np
 from bert_np import attention, encoder_layer, functional, heads
 from bert_np.encoder import add_and_norm
+from bert_np.model import check_inputs
 from bert_np.parameters import leaves
 
 PACKAGE = Path(bert_np.__file__).parent
@@ -211,6 +212,7 @@ CALLS = {
     bert_np.pool: (X, PARAMS["pooler"]),
     heads.masked_lm_logits: (X, PARAMS, CONFIG),
     heads.next_sentence_logits: (X[:, 0], PARAMS),
+    check_inputs: (INPUT_IDS, SEGMENT_IDS, MASK, CONFIG),
     bert_np.bert: (INPUT_IDS, PARAMS, CONFIG),
 }
 BERT_OPTIONS = {"segment_ids": SEGMENT_IDS, "attention_mask": MASK}
@@ -265,7 +267,7 @@ def test_arguments_and_results_have_the_documented_shapes(function):
     names = [name for names, _, _ in documented for name in names]
     found = results(function, function(*CALLS[function], **given), names)
     assert documented and found.keys() == set(names)
-    for (name,), many, letters in documented:
+    for name, many, letters in [(n, *rest) for names, *rest in documented for n in names]:
         arrays = found[name] if many else [found[name]]
         assert len(arrays) == (CONFIG.num_hidden_layers if many else 1)
         for array in arrays:

@@ -131,6 +131,27 @@ def _norms_swapped(x, attended, params):
 
 EXERCISES = (
     Exercise(
+        id="06.residual",
+        title="Without the residual",
+        level=1,
+        minutes=4,
+        task="Every query looks at all keys alike, so each of three tokens gets the "
+             "same update. The residual x + is left out. Set `different` to the number "
+             "of different vectors that the three tokens have after the first norm.",
+        hints=(
+            "What in norm(update) still depends on which token it is?",
+            "Nothing: without x + only the update is left, and it is the same for all.",
+        ),
+        solution=1,
+        name="different",
+        mistakes=(
+            Mistake(3, "that is with the residual: without it a token keeps nothing of "
+                       "its own"),
+            Mistake(0, "the vectors are not lost: each is the norm of the same mean of "
+                       "values"),
+        ),
+    ),
+    Exercise(
         id="06.gelu",
         title="The exact GELU",
         level=1,
@@ -215,27 +236,6 @@ EXERCISES = (
                                     "first"),
         ),
         cases=((X, UPDATE, LAYER), (UPDATE, X, LAYER)),
-    ),
-    Exercise(
-        id="06.residual",
-        title="Without the residual",
-        level=1,
-        minutes=4,
-        task="Every query looks at all keys alike, so each of three tokens gets the "
-             "same update. The residual x + is left out. Set `different` to the number "
-             "of different vectors that the three tokens have after the first norm.",
-        hints=(
-            "What in norm(update) still depends on which token it is?",
-            "Nothing: without x + only the update is left, and it is the same for all.",
-        ),
-        solution=1,
-        name="different",
-        mistakes=(
-            Mistake(3, "that is with the residual: without it a token keeps nothing of "
-                       "its own"),
-            Mistake(0, "the vectors are not lost: each is the norm of the same mean of "
-                       "values"),
-        ),
     ),
     Exercise(
         id="06.length",

@@ -314,8 +314,8 @@ EXERCISES = (
     ),
     _patient(
         5, 4, "layers.0.attention_norm.residual",
-        "`residual` is the sum x + update. Subtract attention's output from each of the "
-        "two residuals: what is left?",
+        "`residual` is the sum x + update. Subtract attention's output from each of "
+        "the two residuals: what is left?",
         (("layers.0.attention_norm.output", "the norm is right; it gets a wrong sum: "
                                             "look one stage earlier"),
          ("layers.0.attention.output", "attention's output agrees in both runs: the "

@@ -180,7 +180,8 @@ EXERCISES = (
                                    "asked for"),
             Mistake(_always_mask, "all chosen tokens became [MASK]: only 80 % do, 10 % "
                                   "get a random word, 10 % stay"),
-            Mistake(_never_kept, "no chosen token stays as it was: from 0.9 on it does"),
+            Mistake(_never_kept,
+                    "no chosen token stays as it was: from 0.9 on it does"),
             Mistake(_never_random, "no chosen token got a random word: from 0.8 up to "
                                    "0.9 it does"),
             Mistake(_labels_of_padding, "0 is an id, that of [PAD]: where nothing is "
