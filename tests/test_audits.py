@@ -267,7 +267,7 @@ def test_arguments_and_results_have_the_documented_shapes(function):
     names = [name for names, _, _ in documented for name in names]
     found = results(function, function(*CALLS[function], **given), names)
     assert documented and found.keys() == set(names)
-    for name, many, letters in [(n, *rest) for names, *rest in documented for n in names]:
+    for name, (_, many, letters) in [(n, d) for d in documented for n in d[0]]:
         arrays = found[name] if many else [found[name]]
         assert len(arrays) == (CONFIG.num_hidden_layers if many else 1)
         for array in arrays:
