@@ -484,7 +484,8 @@ FAST_AND_COURSE = {
     "fast": [
         ("no scale", 'query["W"] * scale, key["W"]', 'query["W"], key["W"]'),
         ("the query's bias is not scaled", 'query["b"] * scale', 'query["b"]'),
-        ("keys and values exchanged", 'key["W"], value["W"]]', 'value["W"], key["W"]]'),
+        ("keys and values exchanged", 'key["W"], value["W"]]',
+         'value["W"], key["W"]]'),
         ("attention not divided", "            probs /= total\n", ""),
         ("context not divided", "    gathered /= total  # D numbers a query, not T\n",
          ""),
@@ -505,7 +506,8 @@ FAST_AND_COURSE = {
          "for _ in prepared[\"qkv\"]]"),
     ],
     "course/answers": [
-        ("kind of number not compared", '(mine.dtype.kind == "b") !=', "False and True !="),
+        ("kind of number not compared", '(mine.dtype.kind == "b") !=',
+         "False and True !="),
         ("shape not compared", "if mine.shape != right.shape:", "if False:"),
         ("tolerance not kept", "(gap <= tolerance).all()", "(gap <= 1).all()"),
         ("length not compared", "if len(answer) != len(expected):", "if False:"),
@@ -513,7 +515,8 @@ FAST_AND_COURSE = {
     ],
     "course/checker": [
         ("inputs may be written to", "if not same_inputs(given, case):", "if False:"),
-        ("the case itself is handed out", "given = copy.deepcopy(case)", "given = case"),
+        ("the case itself is handed out", "given = copy.deepcopy(case)",
+         "given = case"),
         ("mistakes are not looked up", "for mistake in exercise.mistakes:",
          "for mistake in ():"),
         ("a stub counts as wrong", "if answer is None or answer is ...:", "if False:"),
