@@ -402,7 +402,10 @@ def main(arguments=None):
         prog="python -m bert_np.pretrained",
         description="Fetch a pretrained model for use without a network.",
     )
-    parser.add_argument("name", help=f"{MINILM.name}, a hub name, or a folder")
+    parser.add_argument(
+        "name", nargs="?", default=MINILM.name,
+        help=f"{MINILM.name} (the default), a hub name, or a folder",
+    )
     parser.add_argument("--to", metavar="FOLDER", help="put a copy into a new folder")
     options = parser.parse_args(arguments)
     report = {}

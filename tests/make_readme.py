@@ -2,11 +2,12 @@
 
     python tests/make_readme.py
 
-Rewrites the parameter ledger and the table of differences, and draws the
-two pictures.
+Rewrites the parameter ledger, the table of differences and the toy model's
+figures, and draws the two pictures.
 tests/test_readme.py fails where the README is not what this would write.
 """
 
+import json
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import numpy as np
 from golden_values import largest_differences, minilm_results, tiny
 
 from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_ledger
+from bert_np.pretrained import PACKAGED
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -55,6 +57,40 @@ def with_agreement(text):
     return AGREEMENT.sub(lambda m: f"{m[1]}{agreement_table()}\n{m[2]}", text)
 
 
+TOY = re.compile(r"(<!-- toy.*?-->\n).*?(<!-- end of toy -->)", re.DOTALL)
+ASKED = {
+    "agreement": "the cat that the dogs chase [is] tired",
+    "pronoun": "john lost the key . [he] was sad",
+    "copy": "anna has a red ball . the ball is [red]",
+    "binding": "anna has a red ball and a blue hat . the hat is [blue]",
+    "order": "the dog chased the cat . who ran away ? the [cat]",
+}
+
+
+def toy_table():
+    """What the toy model's report says, as Markdown."""
+    report = json.loads((PACKAGED["toy"] / "report.json").read_text("utf-8"))
+    figures = report["held_out"]
+    lines = ["| skill | such as | right |", "|---|---|---:|"]
+    lines += [f"| {skill} | {text} | {figures[skill]:.1%} |"
+              for skill, text in ASKED.items()]
+    best = figures["next sentence, best possible"]
+    lines += [
+        f"| next sentence | best possible {best:.1%} | {figures['next sentence']:.1%} |",
+        "",
+        f"It has {report['parameters']:,} parameters. Its predictions are "
+        f"{figures['divergence']:.2f} nats from the exact ones (mean KL divergence). "
+        f"Training took {report['seconds'] / 60:.0f} minutes on two cores and "
+        f"{report['peak_memory_mb']} MB of memory.",
+    ]
+    return "\n".join(lines)
+
+
+def with_toy(text):
+    """The README's text with the toy model's figures in their place."""
+    return TOY.sub(lambda m: f"{m[1]}{toy_table()}\n{m[2]}", text)
+
+
 def draw_pictures():
     """One head of MiniLM in numbers, and thumbnails of all of them."""
     from bert_np.plotting import plot_attention, plot_model
@@ -71,6 +107,6 @@ def draw_pictures():
 
 
 if __name__ == "__main__":
-    text = with_agreement(with_ledger(README.read_text("utf-8")))
+    text = with_toy(with_agreement(with_ledger(README.read_text("utf-8"))))
     README.write_text(text, "utf-8")
     draw_pictures()

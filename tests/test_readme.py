@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from make_readme import README, with_ledger
+from make_readme import README, with_ledger, with_toy
 
 import bert_np
 
@@ -15,6 +15,11 @@ def test_ledger_is_made_by_the_code():
     assert "| model | embeddings + layers + pooler | 109,482,240 | 100.0% |" in TEXT
     assert "| all 12 layers | 12 × 7,087,872 | 85,054,464 | 77.7% |" in TEXT
     assert " | 110,106,428 |" in TEXT
+
+
+def test_the_toy_models_figures_are_those_of_its_report():
+    assert with_toy(TEXT) == TEXT
+    assert "| binding |" in TEXT
 
 
 def test_the_stated_differences_keep_their_bounds():
