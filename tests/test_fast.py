@@ -16,8 +16,13 @@ def model(sizes, dtype=np.float32, **more):
         vocab_size=31, hidden_size=A * D, num_hidden_layers=L, num_attention_heads=A,
         intermediate_size=F, max_position_embeddings=600, initializer_range=0.2, **more,
     )
-    params = init_params(config, np.random.default_rng(0))
-    return map_leaves(lambda path, a: a.astype(dtype), params), config
+    rng = np.random.default_rng(0)
+    params = init_params(config, rng)  # whose biases are 0: not for a test
+
+    def shake(path, array):
+        return (array + 0.1 * rng.standard_normal(array.shape)).astype(dtype)
+
+    return map_leaves(shake, params), config
 
 
 def batch(rng, lengths, holes=False):
