@@ -18,7 +18,6 @@ from pathlib import Path
 import nbformat
 import numpy as np
 from nbclient import NotebookClient
-from playwright.sync_api import sync_playwright
 
 from bert_np.plotting import attention_viewer
 
@@ -419,6 +418,8 @@ def drive_lab(browser, folder, notebook):
 
 def main(folder):
     folder.mkdir(parents=True, exist_ok=True)
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=FLAGS.split())
