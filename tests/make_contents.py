@@ -2,9 +2,9 @@
 
     python tests/make_contents.py
 
-Rewrites the table in notebooks/README.md, and the pictures in
+Rewrites the two tables in notebooks/README.md, and the pictures in
 notebooks/images: one of each chapter. tests/test_contents.py fails where
-the table is not what this would write.
+the tables are not what this would write.
 """
 
 import base64
@@ -17,6 +17,10 @@ NOTEBOOKS = Path(__file__).resolve().parents[1] / "notebooks"
 PAGE = NOTEBOOKS / "README.md"
 CHAPTERS = sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
 CONTENTS = re.compile(r"(<!-- contents -->\n).*?(<!-- end of contents -->)", re.DOTALL)
+MISTAKEN = re.compile(
+    r"(<!-- misconceptions -->\n).*?(<!-- end of misconceptions -->)", re.DOTALL
+)
+MISCONCEPTION = re.compile(r"\*\*Misconception (\d+):\*\* [\"“](.+?)[\"”]", re.DOTALL)
 TIMES = re.compile(r"Reading (\d+) minutes, exercises (\d+) minutes")
 # Chapter -> which of its pictures stands for it, where it is not the first.
 PICTURE = {}
@@ -54,9 +58,28 @@ def table():
     return "\n".join(lines)
 
 
+def misconceptions():
+    """{number: (statement, notebook)} of those that a chapter tests."""
+    found = {}
+    for path in CHAPTERS:
+        for cell in nbformat.read(path, as_version=4).cells:
+            for number, text in MISCONCEPTION.findall(cell.source):
+                found[int(number)] = (" ".join(text.split()), path)
+    return found
+
+
+def misconception_table():
+    """Where each misconception is stated, tested and corrected, as Markdown."""
+    lines = ["| | often heard, and tested here | chapter |", "|---:|---|---|"]
+    for number, (text, path) in sorted(misconceptions().items()):
+        lines.append(f"| {number} | {text} | [{path.stem[:2]}]({path.name}) |")
+    return "\n".join(lines)
+
+
 def with_contents(text):
-    """The page's text with the table in its place."""
-    return CONTENTS.sub(lambda m: f"{m[1]}{table()}\n{m[2]}", text)
+    """The page's text with both tables in their places."""
+    text = CONTENTS.sub(lambda m: f"{m[1]}{table()}\n{m[2]}", text)
+    return MISTAKEN.sub(lambda m: f"{m[1]}{misconception_table()}\n{m[2]}", text)
 
 
 def main():

@@ -3,7 +3,15 @@
 import re
 
 import pytest
-from make_contents import CHAPTERS, NOTEBOOKS, PAGE, facts, pictures, with_contents
+from make_contents import (
+    CHAPTERS,
+    NOTEBOOKS,
+    PAGE,
+    facts,
+    misconceptions,
+    pictures,
+    with_contents,
+)
 
 TEXT = PAGE.read_text(encoding="utf-8")
 TEACHING = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
@@ -12,6 +20,12 @@ TEACHING = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
 def test_the_contents_are_those_of_the_notebooks():
     assert with_contents(TEXT) == TEXT
     assert [path.stem[:2] for path in CHAPTERS] == [f"{n:02}" for n in range(13)]
+
+
+def test_all_fifteen_misconceptions_have_their_chapter():
+    chapters = {number: path.stem[:2] for number, (_, path) in misconceptions().items()}
+    assert sorted(chapters) == list(range(1, 16))
+    assert set(chapters.values()) == {"02", "03", "04", "05", "06", "07", "10", "11"}
 
 
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
