@@ -175,42 +175,30 @@ def _patient(number, minutes, stage, hint, mistakes, remark=""):
 
 EXERCISES = (
     Exercise(
-        id="07.count",
-        title="Count the parameters",
-        level=2,
-        minutes=8,
-        task="Write `my_count(V, P, S, H, F, L, A)`: the number of parameters of a "
-             "BERT with embeddings, L layers and pooler, without the pre-training "
-             "heads. V words, P positions, S segments, hidden size H, feed-forward "
-             "size F, A attention heads.",
+        id="07.pool",
+        title="The pooler",
+        level=1,
+        minutes=4,
+        task="Write `my_pool(x, W, b)` for x of shape (B, T, H): the pooled vectors, "
+             "of shape (B, H).",
         hints=(
-            "Embeddings, one layer, pooler. A linear map from I to O numbers has "
-            "I·O + O, a norm over H numbers 2·H. One of the seven letters is not "
-            "needed.",
-            "Embeddings (V + P + S)·H + 2·H. A layer: 4·(H·H + H) for attention, "
-            "H·F + F + F·H + H for feed-forward, two norms 4·H. Pooler H·H + H.",
+            "Only one of the T rows of each sequence is read. Which is `[CLS]`?",
+            "Row 0 of each sequence is x[:, 0], of shape (B, H). Then the linear map, "
+            "then np.tanh.",
         ),
-        solution=my_count,
+        solution=my_pool,
         mistakes=(
-            Mistake(_layers_alone, "that is the layers alone, 85,054,464 for "
-                                   "BERT-Base: embeddings and pooler are missing"),
-            Mistake(_no_pooler, "the pooler is missing: H·H + H"),
-            Mistake(_no_biases, "the biases are missing: a linear map from I to O "
-                                "numbers has I·O + O"),
-            Mistake(_no_norms, "the norms are missing: each has a gamma and a beta, "
-                               "2·H"),
-            Mistake(_one_norm, "a layer has two norms, one after each residual sum"),
-            Mistake(_no_norm_of_embeddings, "the embeddings have a norm too: 2·H"),
-            Mistake(_for_each_head, "the heads share the H numbers: A does not "
-                                    "change the count"),
-            Mistake(_three_maps, "attention has four linear maps: query, key, value "
-                                 "and output"),
+            Mistake(_cls_row, "that is the [CLS] row itself: the pooler maps it by W "
+                              "and b, then tanh"),
+            Mistake(_no_tanh, "the tanh is missing"),
+            Mistake(_mean_of_tokens, "you pooled the mean of the tokens: BERT's pooler "
+                                     "reads the first token alone"),
+            Mistake(_first_sequence, "x[0] is all tokens of the first sequence; you "
+                                     "need the first token of all sequences, x[:, 0]"),
+            Mistake(_all_tokens, "you mapped every token: only [CLS], x[:, 0]"),
+            Mistake(_transposed, "W is (in, out): x @ W, not x @ W.T"),
         ),
-        cases=(
-            (13, 16, 2, 4, 8, 2, 2),
-            (64, 24, 2, 32, 64, 2, 4),
-            (30522, 512, 2, 768, 3072, 12, 12),
-        ),
+        cases=((CLS, POOL_W, POOL_B), (-CLS[:, :2], POOL_W, POOL_B)),
     ),
     Exercise(
         id="07.encoder",
@@ -247,30 +235,42 @@ EXERCISES = (
         cases=((X, LAYERS, MASK, CONFIG), (-X, LAYERS[1:], MASK, CONFIG)),
     ),
     Exercise(
-        id="07.pool",
-        title="The pooler",
-        level=1,
-        minutes=4,
-        task="Write `my_pool(x, W, b)` for x of shape (B, T, H): the pooled vectors, "
-             "of shape (B, H).",
+        id="07.count",
+        title="Count the parameters",
+        level=2,
+        minutes=8,
+        task="Write `my_count(V, P, S, H, F, L, A)`: the number of parameters of a "
+             "BERT with embeddings, L layers and pooler, without the pre-training "
+             "heads. V words, P positions, S segments, hidden size H, feed-forward "
+             "size F, A attention heads.",
         hints=(
-            "Only one of the T rows of each sequence is read. Which is `[CLS]`?",
-            "Row 0 of each sequence is x[:, 0], of shape (B, H). Then the linear map, "
-            "then np.tanh.",
+            "Embeddings, one layer, pooler. A linear map from I to O numbers has "
+            "I·O + O, a norm over H numbers 2·H. One of the seven letters is not "
+            "needed.",
+            "Embeddings (V + P + S)·H + 2·H. A layer: 4·(H·H + H) for attention, "
+            "H·F + F + F·H + H for feed-forward, two norms 4·H. Pooler H·H + H.",
         ),
-        solution=my_pool,
+        solution=my_count,
         mistakes=(
-            Mistake(_cls_row, "that is the [CLS] row itself: the pooler maps it by W "
-                              "and b, then tanh"),
-            Mistake(_no_tanh, "the tanh is missing"),
-            Mistake(_mean_of_tokens, "you pooled the mean of the tokens: BERT's pooler "
-                                     "reads the first token alone"),
-            Mistake(_first_sequence, "x[0] is all tokens of the first sequence; you "
-                                     "need the first token of all sequences, x[:, 0]"),
-            Mistake(_all_tokens, "you mapped every token: only [CLS], x[:, 0]"),
-            Mistake(_transposed, "W is (in, out): x @ W, not x @ W.T"),
+            Mistake(_layers_alone, "that is the layers alone, 85,054,464 for "
+                                   "BERT-Base: embeddings and pooler are missing"),
+            Mistake(_no_pooler, "the pooler is missing: H·H + H"),
+            Mistake(_no_biases, "the biases are missing: a linear map from I to O "
+                                "numbers has I·O + O"),
+            Mistake(_no_norms, "the norms are missing: each has a gamma and a beta, "
+                               "2·H"),
+            Mistake(_one_norm, "a layer has two norms, one after each residual sum"),
+            Mistake(_no_norm_of_embeddings, "the embeddings have a norm too: 2·H"),
+            Mistake(_for_each_head, "the heads share the H numbers: A does not "
+                                    "change the count"),
+            Mistake(_three_maps, "attention has four linear maps: query, key, value "
+                                 "and output"),
         ),
-        cases=((CLS, POOL_W, POOL_B), (-CLS[:, :2], POOL_W, POOL_B)),
+        cases=(
+            (13, 16, 2, 4, 8, 2, 2),
+            (64, 24, 2, 32, 64, 2, 4),
+            (30522, 512, 2, 768, 3072, 12, 12),
+        ),
     ),
     _patient(
         1, 3, "layers.0.attention.probs",

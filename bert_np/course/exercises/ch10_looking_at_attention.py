@@ -90,6 +90,30 @@ EXERCISES = (
         cases=((PROBS,), (LONGER,)),
     ),
     Exercise(
+        id="10.sink",
+        title="Where does it go?",
+        level=1,
+        minutes=3,
+        task='Before you run on: which token gets the most attention of MiniLM over '
+             '40 sentences? Set `sink` to "[CLS]", "[SEP]", "self" (the token that '
+             'looks) or "previous".',
+        hints=(
+            "Look at the grid of all heads: which column is bright in most maps?",
+            "It is the first column. Which token stands first in every sentence?",
+        ),
+        solution="[CLS]",
+        name="sink",
+        mistakes=(
+            Mistake("[SEP]", "in BERT-Base it was (Clark et al. 2019), in MiniLM it is "
+                             "not: a claim about one model need not hold for another"),
+            Mistake("self", "the diagonal is dark in most maps: no head gives more "
+                            "than "
+                            "0.2 to the token itself"),
+            Mistake("previous", "one head gives all to the token before, most give "
+                                "little: a single head is not the model"),
+        ),
+    ),
+    Exercise(
         id="10.real_mean",
         title="Padding does not vote",
         level=2,
@@ -119,30 +143,6 @@ EXERCISES = (
              np.array([[1, 1, 1, 1], [1, 1, 0, 0]])),
             (np.array([[0.5, 0.1, 0.1], [1.0, 0.25, 0.5]]),
              np.array([[1, 0, 0], [1, 1, 1]])),
-        ),
-    ),
-    Exercise(
-        id="10.sink",
-        title="Where does it go?",
-        level=1,
-        minutes=3,
-        task='Before you run on: which token gets the most attention of MiniLM over '
-             '40 sentences? Set `sink` to "[CLS]", "[SEP]", "self" (the token that '
-             'looks) or "previous".',
-        hints=(
-            "Look at the grid of all heads: which column is bright in most maps?",
-            "It is the first column. Which token stands first in every sentence?",
-        ),
-        solution="[CLS]",
-        name="sink",
-        mistakes=(
-            Mistake("[SEP]", "in BERT-Base it was (Clark et al. 2019), in MiniLM it is "
-                             "not: a claim about one model need not hold for another"),
-            Mistake("self", "the diagonal is dark in most maps: no head gives more "
-                            "than "
-                            "0.2 to the token itself"),
-            Mistake("previous", "one head gives all to the token before, most give "
-                                "little: a single head is not the model"),
         ),
     ),
     Exercise(
