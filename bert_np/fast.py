@@ -3,7 +3,7 @@
 Unlike the plain functions it leaves padding out, runs parts of the batch
 that stay in the cache in threads, makes queries, keys and values in one
 product, and divides what a head has gathered in the place of its
-probabilities. tests/benchmarks/speed.py measures each.
+probabilities.
 """
 
 import math
