@@ -26,11 +26,11 @@ def passages():
 
 
 def transformers_logits(ids, segment_ids, attention_mask):
-    """The MLM and NSP logits of transformers, float32."""
+    """The MLM and NSP logits of transformers, float64."""
     import torch
     from transformers import BertForPreTraining
 
-    model = BertForPreTraining.from_pretrained(PACKAGED["toy"]).eval()
+    model = BertForPreTraining.from_pretrained(PACKAGED["toy"]).double().eval()
     with torch.no_grad():
         out = model(
             input_ids=torch.tensor(ids), token_type_ids=torch.tensor(segment_ids),

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from bert_np import BertConfig, BertError, split_heads
-from bert_np.plotting import describe
+from bert_np.plotting import describe, plot_encoder_layer, plot_split_heads
 from bert_np.plotting.colours import contrast
-from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads, tint
+from bert_np.plotting.diagrams import tint
 
 X = 10 * np.arange(3)[:, None] + np.arange(8)
 WORDS = ["the", "cat", "sat"]

@@ -182,7 +182,7 @@ def test_one_settled_word_a_passage_is_masked_more_often():
 
 def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
     phases, shots = toy_model.toy_phases(6), tmp_path / "shots"
-    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots)
+    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots, passages=100)
     assert whole == json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))
     assert [p["settings"]["steps"] for p in whole["phases"]] == [1, 5]
     assert sorted(shot.name for shot in shots.iterdir()) == [
@@ -199,7 +199,7 @@ def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
         assert not out.exists()
-    toy_model.train_toy(out, phases, 0, report=lines.append)
+    toy_model.train_toy(out, phases, 0, report=lines.append, passages=100)
     assert sum(line.startswith(("step 1/1", "step 5/5")) for line in lines) == 2
     weights = [(tmp_path / name / "model.safetensors").read_bytes()
                for name in ("whole", "toy")]

@@ -3,6 +3,7 @@
 from bert_np.plotting.attention_maps import (
     describe_attention, plot_attention, plot_heads, plot_model)
 from bert_np.plotting.curves import plot_by_layer, plot_curves
+from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads
 from bert_np.plotting.embeddings import plot_embedding_sum
 from bert_np.plotting.explore import explore
 from bert_np.plotting.figure import describe
@@ -23,7 +24,8 @@ __all__ = [
     "attention_table", "attention_viewer",
     "crop_padding", "describe", "describe_attention", "explore", "hide_special",
     "merge_word_pieces", "plot_attention", "plot_by_layer", "plot_curves",
-    "plot_embedding_sum", "plot_head_summary", "plot_heads", "plot_links",
-    "plot_model", "plot_parameters", "plot_query_key", "plot_steps", "plot_tokens",
-    "plot_top_words", "plot_weighted_norms", "prepare", "step_through",
+    "plot_embedding_sum", "plot_encoder_layer", "plot_head_summary",
+    "plot_heads", "plot_links", "plot_model", "plot_parameters", "plot_query_key",
+    "plot_split_heads", "plot_steps", "plot_tokens", "plot_top_words",
+    "plot_weighted_norms", "prepare", "step_through",
 ]

@@ -108,7 +108,7 @@ def step_axes(steps, labels, side, title):
     ratios = [1.0] * (len(steps) - 1) + [context_ratio(steps["context"][1])]
     figure = new_figure(
         widest(labels) + 0.5 + sum(ratios) * side + 0.2 * len(steps),
-        side + key_margin(labels, side) + 1.5 + 0.6 * (len(labels) > 4), title)
+        side + key_margin(labels, side) + 2.1, title)
     return figure.subplots(1, len(steps), width_ratios=ratios, squeeze=False)[0]
 
 

@@ -162,7 +162,7 @@ def make_batch(rng, grammar):
     }
 
 
-def train_toy(out, phases, seed, snapshots=None, report=print):
+def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
     """Train the toy model and write it with its report.
 
     Parameters
@@ -177,6 +177,8 @@ def train_toy(out, phases, seed, snapshots=None, report=print):
         A folder for float16 copies of the parameters along the way.
     report : function
         Gets lines of text.
+    passages : int
+        On so many held-out ones the model is measured at the end.
 
     Returns
     -------
@@ -197,7 +199,7 @@ def train_toy(out, phases, seed, snapshots=None, report=print):
         )
         before += phase.settings.steps
         states.append(state)
-    facts = describe_run(params, config, phases, seed)
+    facts = describe_run(params, config, phases, seed, passages)
     facts["seconds"] = round(time.perf_counter() - start)
     facts["peak_memory_mb"] = peak_memory()
     save_pretrained(out, params, config, Tokenizer.from_tokens(vocabulary()))
@@ -244,10 +246,10 @@ def save_snapshot(path, params):
     np.savez_compressed(path, **dict(leaves(params)))
 
 
-def describe_run(params, config, phases, seed):
+def describe_run(params, config, phases, seed, passages):
     """The facts of a finished run, with its figures on held-out passages."""
     rng = np.random.default_rng(seed + 1)
-    figures = evaluate(params, config, create_grammar(), rng)
+    figures = evaluate(params, config, create_grammar(), rng, passages)
     return {
         "command": "python -m bert_np.training.toy_model",
         "seed": seed,
@@ -255,6 +257,7 @@ def describe_run(params, config, phases, seed):
         "batch": BATCH,
         "masked": {"ordinary words": RATE, "a word that is settled": SKILL_RATE},
         "parameters": count_params(params),
+        "passages": passages,
         "held_out": {name: round(value, 4) for name, value in figures.items()},
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
     }

@@ -260,8 +260,12 @@ def _word_logits(params, config, ids, batch, rows, places, part):
     return masked_lm_logits(hidden[None], params, config)[0]
 
 
-def evaluate(params, config, grammar, rng, passages=2000):
+def evaluate(params, config, grammar, rng, passages=12_000):
     """All figures of a model on held-out passages.
+
+    Of 12,000 passages 9,000 are pairs: next-sentence accuracy is then
+    exact to 0.1 points (one standard error). The divergence, slow to
+    compute, is that of the first 500 passages.
 
     Returns
     -------
@@ -273,7 +277,7 @@ def evaluate(params, config, grammar, rng, passages=2000):
     figures = measure_skills(params, config, grammar, batch)
     figures["next sentence"] = next_sentence_accuracy(params, config, batch)
     figures["next sentence, best possible"] = next_sentence_ceiling(batch, grammar)
-    some = {name: array[: passages // 4] for name, array in batch.items()}
+    some = {name: array[:500] for name, array in batch.items()}
     figures["divergence"] = mean_divergence(params, config, grammar, some, rng)
     return figures
 
