@@ -325,7 +325,7 @@ def test_save_writes_the_page(tmp_path):
     path = tmp_path / "steps.html"
     step_through(TRACE, HOSTILE).save(path)
     page = path.read_text("utf-8")
-    assert page.startswith("<!DOCTYPE html>") and "http" not in page
+    assert page.startswith("<!doctype html>") and "http" not in page
     assert len(Page(page).ids) == len(step_through(TRACE, HOSTILE))
     assert page.count("max-height") == 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from bert_np.errors import BertError
 from bert_np.plotting import attention_table, attention_viewer, colours, hide_special
-from bert_np.plotting.table import JOINERS, token_text
+from bert_np.plotting.labels import JOINERS, token_text
 from bert_np.plotting.viewer import ROUNDING, fixed_data, read, viewer_html
 
 WORKED = np.array([[.6652, .2447, .0900], [.2119, .5761, .2119], [.1065, .1065, .7870]])
@@ -405,7 +405,7 @@ def test_save_refuses_a_place_that_cannot_be_written(tmp_path, name):
 
 
 def test_save_refuses_what_is_no_path():
-    with pytest.raises(BertError, match="path is a NoneType"):
+    with pytest.raises(BertError, match="path = None cannot be written"):
         attention_viewer(WORKED, WORDS).save(None)
 
 

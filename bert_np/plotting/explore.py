@@ -12,7 +12,7 @@ from bert_np.plotting.attention_maps import plot_attention
 from bert_np.plotting.figure import in_words
 from bert_np.plotting.preparation import ENDS
 from bert_np.plotting.step_pages import plain
-from bert_np.plotting.step_texts import token_text
+from bert_np.plotting.labels import token_text
 from bert_np.pretrained import load_pretrained
 
 RUN = "Run this cell for the controls."

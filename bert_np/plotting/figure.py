@@ -120,9 +120,14 @@ def add_title(ax, title, notes, inches):
 
 def title_text(title, notes, inches):
     """Give the title and the remarks as lines that fit the width."""
-    if not isinstance(title, (str, type(None))):
-        raise BertError(f"title is a {type(title).__name__}, expected a str or None")
+    check_title(title)
     columns = max(10, int(inches * 72 / (0.6 * TITLE_SIZE)))
     lines = "\n".join(line for line in (title, *notes) if line).split("\n")
     return "\n".join(textwrap.fill("".join(pieces), columns)
                      for pieces in readable(lines))
+
+
+def check_title(title):
+    """Refuse a title that is no text."""
+    if not isinstance(title, (str, type(None))):
+        raise BertError(f"title is a {type(title).__name__}, expected a str or None")

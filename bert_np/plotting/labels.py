@@ -23,6 +23,7 @@ FAMILIES = [
     "Segoe UI Symbol", "Segoe UI Emoji", "Symbola",
 ]
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Unicode categories
+JOINERS = "\u200c\u200d"  # invisible, but part of many a word or emoji
 RIGHT_TO_LEFT = {"R", "AL", "NSM"}  # Unicode bidirectional classes
 
 
@@ -94,6 +95,32 @@ def token_labels(tokens, longest=LONGEST_LABEL):
     """
     starts = readable([token[:longest + 1] for token in tokens])
     return [visual_order(shorten(pieces, longest)) for pieces in starts]
+
+
+def token_text(token, longest=LONGEST_LABEL):
+    r"""Write a token as text for a page or a terminal, where all can be seen.
+
+    >>> [token_text(token) for token in ["cat", "", " ", "a\a"]]
+    ['cat', "''", "' '", 'a\\u0007']
+    """
+    pieces = [code_point(c) if is_invisible(c) else c for c in token[:longest + 1]]
+    return shorten(pieces, longest) if token.strip(" ") else repr(token[:longest])
+
+
+def is_invisible(character):
+    """Whether a character must be written as its code point."""
+    return (unicodedata.category(character) in INVISIBLE
+            and character not in JOINERS)
+
+
+def terminal_columns(text):
+    """How many columns of a terminal a text takes.
+
+    >>> terminal_columns("cat"), terminal_columns("中文")
+    (3, 4)
+    """
+    return sum(0 if unicodedata.combining(c)
+               else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
 def visual_order(label):

@@ -10,13 +10,11 @@ import re
 import secrets
 from html import escape
 from itertools import groupby
-from pathlib import Path
 
 import matplotlib
 import numpy as np
 from PIL import Image
 
-from bert_np.errors import BertError
 from bert_np.plotting import colours
 from bert_np.plotting.colours import KEY, QUERY, VALUE
 from bert_np.plotting.step_texts import (
@@ -29,20 +27,6 @@ LINE = 18  # pixels: the height of a row
 LEVELS = 254  # the colours of a picture; one more for masked cells
 SIDE_COLOURS = {"q": QUERY, "k": KEY, "v": VALUE}
 BOX = "max-height:38em;overflow:auto;padding-right:8px"
-PAGE = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>The forward pass</title>
-<meta name="color-scheme" content="light dark">
-<style>body {{font-family:sans-serif;max-width:70em;margin:2em auto;padding:0 1em}}
-</style></head><body>{}</body></html>
-"""
-
-
-def write_page(steps, path):
-    """Write the stages as a whole page."""
-    try:
-        Path(path).write_text(PAGE.format(parts_html(steps, "s")), "utf-8")
-    except (OSError, TypeError, ValueError) as error:
-        raise BertError(f"path = {path!r} cannot be written: {error}") from None
 
 
 def steps_html(steps):

@@ -2,29 +2,16 @@
 
 import math
 import textwrap
-import unicodedata
 
 import numpy as np
 
-from bert_np.plotting.labels import INVISIBLE, code_point, shorten
+from bert_np.plotting.labels import terminal_columns
 
 WIDTH = 100  # columns of a terminal
 INDENT = 4
 SMALL = 64  # numbers that are shown in full
 WIDEST_MAP = 12  # tokens up to which text shows a whole map
 FEW_ROWS, FEW_COLUMNS = 4, 6  # of a larger array
-LONGEST = 12  # characters of a token
-
-
-def token_text(token):
-    r"""Write a token with at most 12 characters, all of them visible.
-
-    >>> print(token_text("a\a"), token_text("antidisestablishment"))
-    a\u0007 antidisesta…
-    """
-    pieces = [code_point(c) if unicodedata.category(c) in INVISIBLE else c
-              for c in token[:LONGEST + 1]]
-    return shorten(pieces, LONGEST)
 
 
 def trace_place(path):
@@ -100,7 +87,7 @@ def table(stage):
         rows, columns = min(rows, FEW_ROWS), min(columns, FEW_COLUMNS)
     cells = [row[:columns] for row in number_texts(stage)[:rows]]
     more = " …" * (columns < stage.values.shape[1])
-    side = max(map(columns_wide, stage.rows))
+    side = max(map(terminal_columns, stage.rows))
     cell = 2 + max(len(text) for row in cells for text in row)
     step = max(1, (WIDTH - INDENT - side - len(more)) // cell)
     lines = []
@@ -117,21 +104,11 @@ def table(stage):
 def heading(name, cell):
     """The name of a column, cut to fit: its number comes first."""
     kept = name
-    while columns_wide(kept) > cell - 1:
+    while terminal_columns(kept) > cell - 1:
         kept = kept[:-1]
-    return " " * (cell - columns_wide(kept)) + kept
+    return " " * (cell - terminal_columns(kept)) + kept
 
 
 def pad(name, side):
     """A name, filled with blanks to so many columns."""
-    return name + " " * (side - columns_wide(name))
-
-
-def columns_wide(text):
-    """How many columns of a terminal a text takes.
-
-    >>> columns_wide("cat"), columns_wide("中文")
-    (3, 4)
-    """
-    return sum(0 if unicodedata.combining(c)
-               else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+    return name + " " * (side - terminal_columns(name))

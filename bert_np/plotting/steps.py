@@ -8,12 +8,15 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.parameters import leaves
+from bert_np.plotting.labels import token_text
+from bert_np.plotting.pages import write_page
 from bert_np.plotting.preparation import check_tokens, to_array
 from bert_np.plotting.stage_texts import (
     FOLDED_NAME, FOLDED_SENTENCE, PARTS, STAGE_TEXTS)
-from bert_np.plotting.step_pages import stage_html, steps_html, write_page
-from bert_np.plotting.step_texts import stage_text, token_text
+from bert_np.plotting.step_pages import parts_html, stage_html, steps_html
+from bert_np.plotting.step_texts import stage_text
 
+LONGEST = 12  # characters of a token
 BEST = 3  # words named for each row of the MLM logits
 
 
@@ -100,12 +103,16 @@ class Steps(tuple):
         path : str or path-like
             Such as "steps.html".
 
+        Returns
+        -------
+        Path
+
         Raises
         ------
         BertError
             Where the file cannot be written.
         """
-        write_page(self, path)
+        return write_page(path, "The forward pass", parts_html(self, "s"))
 
 
 class Choice(NamedTuple):
@@ -236,7 +243,8 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
         raise BertError(f"crop = {crop!r}, allowed: True, False")
     check_vocabulary(vocabulary, sizes.get("V"))
     keep = np.flatnonzero(real_positions(arrays, row, length) | (not crop))
-    labels = tuple(f"{i} {token_text(tokens[i])}".rstrip() for i in keep)
+    labels = tuple(f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}"
+                   for i in keep)
     return Choice(row, layers, head, keep, labels, length, vocabulary)
 
 
@@ -248,9 +256,9 @@ def check_index(name, value, size):
 
 
 def fitting_tokens(tokens, length):
-    """The tokens, or empty ones; refuse another number of them."""
-    tokens = [""] * length if tokens is None else check_tokens(tokens)
-    if len(tokens) != length:
+    """The tokens as a list, or None; refuse another number of them."""
+    tokens = None if tokens is None else check_tokens(tokens)
+    if tokens is not None and len(tokens) != length:
         raise BertError(f"tokens has {len(tokens)} entries, but the trace has "
                         f"{length} positions; the two must be equal")
     return tokens
@@ -372,6 +380,6 @@ def best_words(path, values, rows, vocabulary):
     names = list(vocabulary or [])
     for label, logits in zip(rows, values):
         best = np.argsort(-logits[:len(names) or None], kind="stable")[:BEST]
-        words = [f"{token_text(names[i]) if names else f'id {i}'} {logits[i]:.2f}"
-                 for i in best]
+        called = [token_text(names[i], LONGEST) if names else f"id {i}" for i in best]
+        words = [f"{name} {logits[i]:.2f}" for name, i in zip(called, best)]
         yield f"highest at {label}: {', '.join(words)}"

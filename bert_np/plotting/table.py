@@ -1,6 +1,5 @@
 """One attention map as an HTML table without any script."""
 
-import unicodedata
 from dataclasses import dataclass
 from html import escape
 
@@ -10,11 +9,11 @@ from matplotlib.colors import to_hex
 from bert_np.errors import BertError
 from bert_np.plotting import colours
 from bert_np.plotting.drawing import check_decimals
-from bert_np.plotting.labels import INVISIBLE, LONGEST_LABEL, code_point, shorten
+from bert_np.plotting.figure import check_title
+from bert_np.plotting.labels import terminal_columns, token_text
 from bert_np.plotting.preparation import prepare
 
 MOST_TOKENS = 40
-JOINERS = "\u200c\u200d"  # invisible, but part of many a word or emoji
 PLAIN = "background:#fff;color:#000"
 QUERY_STYLE = f"background:#fff;color:{colours.QUERY};text-align:right"
 KEY_STYLE = f"background:#fff;color:{colours.KEY};text-align:center"
@@ -150,7 +149,7 @@ def map_text(data, decimals=2, lines=()):
     rows = [["query \\ key", *map(token_text, data.keys), "sum"]]
     for name, row in zip([*names, "sum"], [*body, sums]):
         rows.append([name, *("" if np.isnan(p) else f"{p:.{decimals}f}" for p in row)])
-    widths = [max(map(columns, column)) for column in zip(*rows)]
+    widths = [max(map(terminal_columns, column)) for column in zip(*rows)]
     texts = ["  ".join([pad(row[0], widths[0], right=True),
                         *map(pad, row[1:], widths[1:])]).rstrip() for row in rows]
     return "\n".join([*(token_text(line, 200) for line in lines), *texts])
@@ -158,32 +157,5 @@ def map_text(data, decimals=2, lines=()):
 
 def pad(text, width, right=False):
     """Fill a text with spaces, on its left or on its right."""
-    space = " " * (width - columns(text))
+    space = " " * (width - terminal_columns(text))
     return text + space if right else space + text
-
-
-def columns(text):
-    """Count the columns of a text in a terminal; wide letters take two."""
-    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
-
-
-def token_text(token, longest=LONGEST_LABEL):
-    r"""Write a token so that it can be seen, shortened to `longest`.
-
-    >>> [token_text(token) for token in ["cat", "", " ", "a\a"]]
-    ['cat', "''", "' '", 'a\\u0007']
-    """
-    pieces = [code_point(c) if is_invisible(c) else c for c in token[:longest + 1]]
-    return shorten(pieces, longest) if token.strip(" ") else repr(token[:longest])
-
-
-def is_invisible(character):
-    """Whether a character must be written as its code point."""
-    return (unicodedata.category(character) in INVISIBLE
-            and character not in JOINERS)
-
-
-def check_title(title):
-    """Refuse a title that is no text."""
-    if not isinstance(title, (str, type(None))):
-        raise BertError(f"title is a {type(title).__name__}, expected a str or None")

@@ -2,10 +2,8 @@
 
 import base64
 import json
-import os
 import re
 import uuid
-from contextlib import suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -19,10 +17,12 @@ from bert_np.plotting import colours
 from bert_np.plotting.attention_maps import (
     KEY_LABEL, MOST_NUMBERS, QUERY_LABEL, only_sentence, plot_attention, plot_heads,
     plot_model)
-from bert_np.plotting.figure import AXIS_SIZE, NotebookFigure
+from bert_np.plotting.figure import AXIS_SIZE, NotebookFigure, check_title
+from bert_np.plotting.labels import token_text
+from bert_np.plotting.pages import write_page
 from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, check_maps, prepare
 from bert_np.plotting.table import (
-    QUERY_STYLE, cell_colours, check_title, map_html, table_html, token_text)
+    QUERY_STYLE, cell_colours, map_html, table_html)
 
 MOST_TOKENS = 64
 MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens
@@ -30,19 +30,6 @@ STRONGEST = 3  # keys of a row in the table of a long text
 ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
 SPECIAL_CHOICES = {"show": "shown", "hide": "hidden, rows as they are",
                    "renormalise": "hidden, rows sum to 1"}
-PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-</head>
-<body style="margin:24px;font-family:system-ui,sans-serif">
-$body
-</body>
-</html>
-""")
 
 
 @dataclass(frozen=True)
@@ -89,8 +76,7 @@ class AttentionViewer:
         ------
         BertError
         """
-        page = PAGE.substitute(title=escape(self.title), body=self._repr_html_())
-        return write_page(path, page)
+        return write_page(path, self.title, self._repr_html_())
 
 
 def attention_viewer(probs, tokens, *, layers=None, heads=None, power=1.0,
@@ -356,21 +342,3 @@ def viewer_html(still, data):
     return (f'<div id="{name}">\n{still}\n</div>\n<script>(() => {{\n'
             f'{read("viewer.js")}'
             f'startViewer(document.getElementById("{name}"), {data});\n}})();</script>')
-
-
-def write_page(path, page):
-    """Write a page beside its place, then move it there."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise BertError(f"path is a {type(path).__name__}, expected a str or a Path")
-    path = Path(path)
-    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}.partial")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        raise BertError(f"{path} cannot be written: {error.strerror}; allowed: a file "
-                        "in a folder that exists") from None
-    finally:
-        with suppress(OSError):
-            partial.unlink()
-    return path
