@@ -123,7 +123,7 @@ def scaled_dot_product(
     if visible is not None:
         np.copyto(scores, np.finfo(scores.dtype).min, where=~visible)
     record(trace, masked_scores=scores)
-    probs = softmax(scores)
+    probs = softmax(scores, out=scores)
     mask = dropout_mask(probs.shape, dropout_rate, rng, probs.dtype)
     record(trace, probs=probs, dropout_mask=mask)
     return dropout(probs, mask) @ v, probs

@@ -59,26 +59,26 @@ def fast_bert(
     """
     params = prepared["params"]
     ids, segments, mask = check_inputs(input_ids, segment_ids, attention_mask, config)
-    if not mask[:, 0].all():
-        warnings.warn("a row begins with padding: plain bert runs", stacklevel=2)
+    lengths, (B, T) = mask.sum(axis=1), ids.shape
+    if not lengths.all() or (mask != (np.arange(T) < lengths[:, None])).any():
+        warnings.warn("padding is not only on the right: plain bert runs", stacklevel=2)
         return bert(ids, params, config, segment_ids=segments, attention_mask=mask,
                     return_attention=return_attention)
-    (B, T), A = ids.shape, config.num_attention_heads
-    dtype = params["embeddings"]["word"].dtype
+    A, dtype = config.num_attention_heads, params["embeddings"]["word"].dtype
     hidden = np.zeros((B, T, config.hidden_size), dtype)
     maps = [np.zeros((B, A, T, T), dtype) for _ in prepared["qkv"] if return_attention]
 
     def run(rows):
         x = embed(ids[rows], segments[rows], params["embeddings"], config)
-        real = [np.flatnonzero(mask[row]) for row in rows]
         x = x[mask[rows]]  # (N, H): all real tokens of these rows
+        ends = np.cumsum(lengths[rows])
+        texts = [(row, slice(end - lengths[row], end)) for row, end in zip(rows, ends)]
         for layer, (weights, qkv) in enumerate(zip(params["layers"], prepared["qkv"])):
-            probs = [maps[layer][row] for row in rows] if maps else None
-            x = _layer(x, weights, qkv, config, real, probs)
-        hidden[rows[np.repeat(np.arange(len(rows)), [len(r) for r in real])],
-               np.concatenate(real)] = x
+            x = _layer(x, weights, qkv, config, texts, maps[layer] if maps else None)
+        for row, place in texts:
+            hidden[row, :lengths[row]] = x[place]
 
-    parts = _parts(mask.sum(axis=1))
+    parts = _parts(lengths)
     with _threads(len(parts), threads) as run_all:
         list(run_all(run, parts))
     pooled = pool(hidden, params["pooler"]) if "pooler" in params else None
@@ -109,18 +109,16 @@ def _threads(parts, threads):
         yield pool.map
 
 
-def _layer(x, params, qkv, config, real, maps):
+def _layer(x, params, qkv, config, texts, maps):
     """One encoder layer on packed tokens x (N, H); in place where it can."""
     A, eps = config.num_attention_heads, config.layer_norm_eps
     heads = linear(x, **qkv).reshape(len(x), 3, A, -1)  # (N, 3, A, D)
-    context, end = np.empty_like(x), 0
-    for row, places in enumerate(real):
-        start, end = end, end + len(places)
-        probs, total = _attend(heads[start:end], context[start:end])
-        if maps is not None:
-            probs /= total
-            maps[row][:, places[:, None], places] = probs
-    update = linear(context, **params["attention"]["output"])
+    context = np.empty_like(heads[:, 0])  # (N, A, D)
+    for row, place in texts:
+        n = place.stop - place.start
+        kept = None if maps is None else maps[row, :, :n, :n]
+        _attend(heads[place], context[place], kept)
+    update = linear(context.reshape(x.shape), **params["attention"]["output"])
     update += x
     x = layer_norm(update, **params["attention_norm"], eps=eps)
     inner = linear(x, **params["ffn"]["inner"])
@@ -130,14 +128,14 @@ def _layer(x, params, qkv, config, real, maps):
     return layer_norm(update, **params["ffn_norm"], eps=eps)
 
 
-def _attend(heads, context):
-    """Fill the context (T, H) of one text; return exp(scores) and their sums."""
+def _attend(heads, context, maps):
+    """Fill the context (T, A, D) of one text, and its maps (A, T, T) if kept."""
     q, k, v = heads.transpose(1, 2, 0, 3)  # each (A, T, D)
-    scores = q @ k.swapaxes(-1, -2)
+    scores = np.matmul(q, k.swapaxes(-1, -2), out=maps)
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     total = scores.sum(axis=-1, keepdims=True)  # (A, T, 1)
-    gathered = scores @ v
+    gathered = np.matmul(scores, v, out=context.swapaxes(0, 1))
     gathered /= total  # D numbers a query, not T
-    context.reshape(len(context), len(q), -1)[...] = gathered.swapaxes(0, 1)
-    return scores, total
+    if maps is not None:
+        scores /= total

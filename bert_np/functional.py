@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 # erf(x) = tanh(x P(x²)) for float32: P's coefficients, lowest power first.
-# tests/fit_erf.py makes them. Beyond the limit erf(x) rounds to ±1.
+# tests/fit_erf.py makes them.
 ERF_COEFFICIENTS = (
     1.128379705,
     1.027654815e-1,
@@ -19,7 +19,7 @@ ERF_COEFFICIENTS = (
     -5.985687396e-6,
     1.589600195e-7,
 )
-ERF_LIMIT = 4.2
+BLOCK = 2**15  # values that stay in the cache while a formula is worked out
 
 
 def linear(x, W, b):
@@ -77,7 +77,7 @@ def layer_norm(x, gamma, beta, eps):
     return y
 
 
-def softmax(x, axis=-1):
+def softmax(x, axis=-1, out=None):
     """Turn scores into positive numbers that sum to 1 along an axis.
 
     exp(x) / sum(exp(x)). The largest score is subtracted first, which
@@ -87,6 +87,8 @@ def softmax(x, axis=-1):
     ----------
     x : ndarray of shape (...)
     axis : int
+    out : ndarray of shape (...), optional
+        Where to write the result, as in NumPy; may be x itself.
 
     Returns
     -------
@@ -97,7 +99,7 @@ def softmax(x, axis=-1):
     >>> softmax(np.array([2.0, 1.0, 0.0])).round(4)
     array([0.6652, 0.2447, 0.09  ])
     """
-    y = x - x.max(axis=axis, keepdims=True)
+    y = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
     np.exp(y, out=y)
     y /= y.sum(axis=axis, keepdims=True)
     return y
@@ -126,20 +128,29 @@ def erf(x):
     if x.dtype.itemsize > 4:
         values = [math.erf(value) for value in x.ravel().tolist()]
         return np.array(values, np.float64).reshape(x.shape)
-    z = np.clip(x, -ERF_LIMIT, ERF_LIMIT)
-    squared = z * z
-    y = np.full_like(z, ERF_COEFFICIENTS[-1])
-    for coefficient in ERF_COEFFICIENTS[-2::-1]:
-        y *= squared
-        y += coefficient
-    y *= z
+    y = _atanh_erf(x)
     return np.tanh(y, out=y)
+
+
+@np.errstate(over="ignore")  # inf is as good: tanh(inf) = 1
+def _atanh_erf(x):
+    """x P(x²), whose tanh is erf(x)."""
+    squared = x * x
+    y = squared * ERF_COEFFICIENTS[-1]
+    for coefficient in ERF_COEFFICIENTS[-2:0:-1]:
+        y += coefficient
+        y *= squared
+    y += ERF_COEFFICIENTS[0]
+    y *= x
+    return y
 
 
 def gelu(x):
     """Weigh each value by the chance that a normal variate is below it.
 
     x Phi(x) = x (1 + erf(x / sqrt(2))) / 2. HuggingFace calls it "gelu".
+    For float32, with u = atanh(erf(x / sqrt(2))), the same in fewer steps:
+    x / (1 + exp(-2u)); its error is at most 6.5e-7 where |x| <= 12.
 
     Parameters
     ----------
@@ -156,13 +167,32 @@ def gelu(x):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    y = erf(x * math.sqrt(0.5))
-    y += 1
-    y *= x
-    y *= 0.5
+    if x.dtype.itemsize > 4:
+        return x * (1 + erf(x * math.sqrt(0.5))) / 2
+    y = np.empty(x.shape, x.dtype)
+    for part, out in _blocks(x, y):
+        u = _atanh_erf(part * math.sqrt(0.5))
+        _times_logistic(part, u, out)
     return y
 
 
+@np.errstate(over="ignore")  # x / inf is 0, as it should be
+def _times_logistic(x, u, out):
+    """x (1 + tanh(u)) / 2 = x / (1 + exp(-2u)), written to out."""
+    u *= -2
+    np.exp(u, out=u)
+    u += 1
+    np.divide(x, u, out=out)
+
+
+def _blocks(*arrays):
+    """Cut arrays of one shape into flat parts of at most BLOCK values."""
+    flat = [array.reshape(-1) for array in arrays]
+    for start in range(0, flat[0].size, BLOCK):
+        yield [array[start:start + BLOCK] for array in flat]
+
+
+@np.errstate(over="ignore")
 def gelu_tanh(x):
     """GELU with tanh for erf; up to 4.7e-4 from the exact form.
 
@@ -184,15 +214,14 @@ def gelu_tanh(x):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    y = x * x
-    y *= 0.044715
-    y += 1
-    y *= x
-    y *= math.sqrt(2 / math.pi)
-    np.tanh(y, out=y)
-    y += 1
-    y *= x
-    y *= 0.5
+    y = np.empty(x.shape, x.dtype)
+    for part, out in _blocks(x, y):
+        u = part * part
+        u *= 0.044715
+        u += 1
+        u *= part
+        u *= math.sqrt(2 / math.pi)
+        _times_logistic(part, u, out)
     return y
 
 

@@ -196,6 +196,7 @@ MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 ELEMENTWISE = ("softmax", "erf", "gelu", "gelu_tanh", "relu")
 CALLS = {
     **{getattr(functional, name): (X,) for name in ELEMENTWISE},
+    functional.softmax: (X, -1, np.empty_like(X)),
     functional.linear: (X, np.ones((21, 11)), np.ones(11)),
     functional.layer_norm: (X, np.ones(21), np.ones(21), 1e-12),
     functional.dropout: (X, np.ones(X.shape)),

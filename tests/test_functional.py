@@ -121,6 +121,42 @@ def test_each_activation_equals_its_formula(name, dtype, atol):
     np.testing.assert_allclose(y, [formula(v) for v in x.tolist()], atol=atol)
 
 
+def test_gelu_in_float32_has_its_stated_error():
+    x = np.linspace(-12, 12, 40_001).astype(np.float32)
+    exact = [v * math.erfc(-v * math.sqrt(0.5)) / 2 for v in x.tolist()]
+    assert np.abs(functional.gelu(x) - exact).max() <= 6.5e-7
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_large_values_pass_or_vanish_and_raise_no_warning(name):
+    x = np.array([50, 1e10, 3e38, np.inf, -50, -1e10, -3e38], np.float32)
+    y = getattr(functional, name)(x)
+    assert np.array_equal(y, np.maximum(x, 0))
+    assert np.isnan(getattr(functional, name)(np.float32([np.nan])))
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_blocks_and_strides_do_not_change_an_activation(name, dtype):
+    function = getattr(functional, name)
+    x = np.random.default_rng(0).standard_normal((3, functional.BLOCK + 7))
+    whole = function(x.astype(dtype))
+    for view in (x.astype(dtype).T, np.repeat(x.astype(dtype), 2, axis=1)[:, ::2]):
+        y = function(view)
+        assert y.shape == view.shape and y.dtype == dtype
+        same = whole.T if view.shape != whole.shape else whole
+        np.testing.assert_allclose(y, same, rtol=0, atol=1e-6)
+    assert function(x[:0].astype(dtype)).shape == (0, x.shape[1])
+
+
+def test_softmax_writes_where_it_is_told():
+    x = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    expected, place = functional.softmax(x), np.empty_like(x)
+    assert functional.softmax(x, out=place) is place
+    assert np.array_equal(place, expected)
+    assert functional.softmax(x, out=x) is x and np.array_equal(x, expected)
+
+
 def test_the_two_gelus_differ_by_as_much_as_documented():
     x = np.linspace(-6, 6, 10_001)
     gap = np.abs(functional.gelu(x) - functional.gelu_tanh(x)).max()

@@ -20,13 +20,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
-import time
 from importlib import metadata
 from pathlib import Path
 
 import numpy as np
+from turns import calm_rounds, rounds_of, start, stop, take_turns
 
 SIZES = dict(
     vocab_size=200, hidden_size=64, num_hidden_layers=3, num_attention_heads=4,
@@ -102,51 +100,13 @@ def torch_steps(length, attention):
         next(turns)
 
 
-def waited():
-    """Seconds this process waited for a processor so far; 0 if unknown."""
-    try:
-        total = 0
-        for thread in os.listdir("/proc/self/task"):
-            with open(f"/proc/self/task/{thread}/schedstat") as file:
-                total += int(file.read().split()[1])
-        return total / 1e9
-    except (OSError, IndexError):
-        return 0.0
-
-
-def take_turns():
-    """After each step: print its seconds and share waited, read a line."""
-    seconds, share = 0.0, 0.0
-    while True:
-        print(seconds, share, flush=True)
-        if not sys.stdin.readline():
-            os._exit(0)
-        before, start = waited(), time.perf_counter()
-        yield
-        seconds = time.perf_counter() - start
-        share = (waited() - before) / seconds
-
-
 def measure(count, length):
     """Rows of (seconds, share waited) a side, taken in turns."""
-    command = [sys.executable, __file__, "--length", str(length), "--worker"]
-    workers = [
-        subprocess.Popen(command + [side], stdin=subprocess.PIPE,
-                         stdout=subprocess.PIPE, text=True)
-        for side in SIDES
-    ]
+    command = [__file__, "--length", str(length), "--worker"]
+    workers = [start([*command, side]) for side in SIDES]
+    rounds = rounds_of(workers, count)
     for worker in workers:
-        worker.stdout.readline()  # it is ready
-    rounds = []
-    for _ in range(count):
-        rounds.append([])
-        for worker in workers:
-            worker.stdin.write("\n")
-            worker.stdin.flush()
-            rounds[-1].append(tuple(map(float, worker.stdout.readline().split())))
-    for worker in workers:
-        worker.stdin.close()
-        worker.wait()
+        stop(worker)
     return rounds
 
 
@@ -161,7 +121,7 @@ def main():
         function, option = SIDES[arguments.worker]
         return function(arguments.length, option)
     rounds = measure(arguments.steps, arguments.length)[5:]  # without warm-up
-    calm = [r for r in rounds if all(share <= 0.05 for _, share in r)]
+    calm = calm_rounds(rounds)
     print(f"batch {BATCH}, length {arguments.length}, {os.cpu_count()} processors")
     for title, kept in (("calm rounds", calm), ("all rounds", rounds)):
         print(f"{title}: {len(kept)} of {len(rounds)}")
