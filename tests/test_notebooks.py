@@ -48,6 +48,7 @@ def test_committed_notebook_stands_alone(path):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
 def test_notebook_runs_offline_and_prints_the_committed_numbers(path, minilm):
+    """Cells with the tag "timings" print the same words, other numbers."""
     committed = code_cells(nbformat.read(path, as_version=4))
     notebook = execute(path, env=OFFLINE)
     assert warnings(notebook) == ""
@@ -55,6 +56,9 @@ def test_notebook_runs_offline_and_prints_the_committed_numbers(path, minilm):
         old_text, old_numbers = split_numbers(printed(before))
         new_text, new_numbers = split_numbers(printed(now))
         assert new_text.split() == old_text.split(), now.source
+        if "timings" in now.metadata.get("tags", ()):
+            assert np.isfinite(new_numbers).all(), now.source
+            continue
         np.testing.assert_allclose(
             new_numbers, old_numbers, rtol=1e-3, atol=1e-4, err_msg=now.source
         )

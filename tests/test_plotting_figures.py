@@ -14,9 +14,10 @@ import bert_np
 from bert_np import plotting
 from bert_np.errors import BertError
 from bert_np.plotting import (
-    describe, plot_attention, plot_by_layer, plot_curves, plot_embedding_sum,
-    plot_head_summary, plot_heads, plot_links, plot_model, plot_parameters,
-    plot_query_key, plot_steps, plot_tokens, plot_top_words, plot_weighted_norms)
+    describe, plot_attention, plot_bars, plot_by_layer, plot_curves,
+    plot_embedding_sum, plot_head_summary, plot_heads, plot_links, plot_model,
+    plot_parameters, plot_query_key, plot_roofline, plot_steps, plot_tokens,
+    plot_top_words, plot_weighted_norms)
 from bert_np.plotting.links import strongest
 from bert_np.plotting.png import small_png
 
@@ -421,6 +422,33 @@ def test_curves_draw_the_numbers_given():
         assert_text_fits(one)
 
 
+def test_bars_hold_amounts_and_shares():
+    figure = plot_bars({"GELU": 3.0, "softmax $x$": 1.0}, xlabel="ms", title="x")
+    ax = figure.axes[0]
+    assert [bar.get_width() for bar in ax.patches] == [3, 1]
+    assert ticks(ax.yaxis) == ["GELU", "softmax $x$"]
+    assert written(ax) == ["  3  75%", "  1  25%"]
+    assert describe(figure) == "Bars of ms, 4 in all: most in GELU, 3 (75%)."
+    assert written(plot_bars({"a": 0.0}).axes[0]) == ["  0  0%"]
+    for one in (figure, plot_bars({f"name {i}" * 9: i for i in range(40)})):
+        assert_text_fits(one)
+
+
+def test_the_roof_is_the_lower_of_two_limits():
+    points = {"product": (100.0, 150.0), "$softmax$": (0.5, 2.0)}
+    figure = plot_roofline(points, 200, 10, title="x")
+    roof, _, *dots = figure.axes[0].lines
+    x, y = roof.get_xdata(), roof.get_ydata()
+    np.testing.assert_allclose(y, np.minimum(200, 10 * x))
+    assert x[0] < 0.5 and x[1] == 20 and x[2] > 100
+    assert [tuple(dot.get_xydata()[0]) for dot in dots] == list(points.values())
+    assert len({dot.get_marker() for dot in dots}) == 2
+    assert describe(figure).endswith(
+        "nearest to it product (75%), farthest $softmax$ (40%).")
+    assert_text_fits(figure)
+    assert_text_fits(plot_roofline({f"name {i}": (2.0**i, 1.0) for i in range(8)}, 9, 1))
+
+
 # --- choices
 
 
@@ -526,6 +554,8 @@ def test_a_picture_of_few_colours_stays_as_it_is():
     lambda ax: plot_by_layer([1., 2], ax=ax, title="x"),
     lambda ax: plot_curves({"a": [1., 2], "b": [2., 3]}, ax=ax, title="x"),
     lambda ax: plot_parameters(bert_np.BertConfig(), ax=ax, title="x"),
+    lambda ax: plot_bars({"a": 1, "b": 2}, ax=ax, title="x"),
+    lambda ax: plot_roofline({"a": (1, 2)}, 9, 3, ax=ax, title="x"),
 ])
 def test_one_axes_can_be_given(draw):
     figure = Figure(figsize=(14, 4), layout="constrained")
@@ -600,6 +630,15 @@ def test_numbers_that_do_not_fit_are_refused():
     refused(lambda: plot_curves([1, 2], [1]), "x has 1 entries", "2")
     refused(lambda: plot_by_layer([1, 2], stages=["a"]), "stages has 1 entries", "2")
     refused(lambda: plot_by_layer([1, np.inf]), "curves[1] = inf")
+    refused(lambda: plot_bars([1]), "amounts is a list", "mapping")
+    refused(lambda: plot_bars({}), "amounts has 0 entries", "1 to 40")
+    refused(lambda: plot_bars({"a": 1, "b": -2}), "amounts['b'] = -2", "0 or more")
+    refused(lambda: plot_bars({"a": np.nan}), "amounts[0] = nan", "finite")
+    refused(lambda: plot_roofline([(1, 2)], 1, 1), "points is a list", "mapping")
+    refused(lambda: plot_roofline({"a": (1, 0)}, 1, 1), "value 0", "above 0")
+    refused(lambda: plot_roofline({"a": (1, 2, 3)}, 1, 1), "(1, 3)", "(N, 2)")
+    refused(lambda: plot_roofline({"a": (1, 2)}, 0, 1), "products = 0", "above 0")
+    refused(lambda: plot_roofline({"a": (1, 2)}, 1, "x"), "bandwidth = 'x'")
     refused(lambda: describe(Figure()), "without a description")
     refused(lambda: describe("x"), "figure is a str")
 

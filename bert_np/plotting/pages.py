@@ -1,5 +1,6 @@
 """Pages that a browser opens without a network."""
 
+import glob
 import os
 import uuid
 from contextlib import suppress
@@ -7,6 +8,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
+from bert_np.checkpoint import remove_leftovers
 from bert_np.errors import BertError
 
 PAGE = Template("""<!doctype html>
@@ -50,6 +52,7 @@ def write_page(path, title, body):
         goal = Path(path)
         partial = goal.with_name(f"{goal.name}.{uuid.uuid4().hex}.partial")
         _replace(goal, partial, page)
+        remove_leftovers(goal.parent, f"{glob.escape(goal.name)}.*.partial")
     except (OSError, TypeError, ValueError) as error:
         raise BertError(f"path = {path!r} cannot be written: {error}; allowed: a file "
                         "in a folder that exists") from None

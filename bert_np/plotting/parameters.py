@@ -5,10 +5,8 @@ import numpy as np
 from bert_np.config import BertConfig
 from bert_np.errors import BertError
 from bert_np.parameters import parameter_ledger
-from bert_np.plotting.colours import FAINT, NEUTRAL
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
-from bert_np.plotting.labels import LABEL_SIZE, text_style
+from bert_np.plotting.bars import bar_axes, draw_bars
+from bert_np.plotting.figure import finish
 
 
 def plot_parameters(config, *, heads=False, title=None, ax=None):
@@ -32,25 +30,11 @@ def plot_parameters(config, *, heads=False, title=None, ax=None):
     BertError
     """
     parts, model = count_parts(config, heads)
-    if ax is None:
-        ax = new_figure(8.0, 0.32 * len(parts) + 0.5, title).add_subplot()
-    else:
-        check_ax(ax)
-        add_title(ax, title, [], ax.bbox.width / ax.figure.figure.dpi)
     counts = np.array(list(parts.values()))
-    ax.barh(range(len(parts)), counts / 1e6, color=NEUTRAL, height=0.7)
-    for place, count in enumerate(counts):
-        ax.text(count / 1e6, place, f"  {count:,}  {count / model:.1%}", va="center",
-                fontsize=LABEL_SIZE)
-    ax.set_yticks(range(len(parts)), labels=list(parts), fontsize=LABEL_SIZE,
-                  **text_style(list(parts)))
-    ax.set(ylim=(len(parts) - 0.4, -0.6), xlim=(0, 1.5 * counts.max() / 1e6))
-    ax.set_xlabel(f"million parameters, of {model:,} in the model", fontsize=AXIS_SIZE)
-    ax.tick_params(axis="y", length=0)
-    ax.tick_params(axis="x", labelsize=LABEL_SIZE)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.xaxis.grid(True, color=FAINT, linewidth=0.5)
-    ax.set_axisbelow(True)
+    texts = [f"{count:,}  {count / model:.1%}" for count in counts]
+    ax = bar_axes(ax, len(parts), title)
+    draw_bars(ax, list(parts), counts / 1e6, texts,
+              f"million parameters, of {model:,} in the model")
     return finish(ax, describe_parameters(parts, model))
 
 
