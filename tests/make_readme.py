@@ -2,8 +2,8 @@
 
     python tests/make_readme.py
 
-Rewrites the parameter ledger, the table of differences and the toy model's
-figures, and draws the two pictures.
+Rewrites the parameter ledger, the table of differences, the toy model's
+figures and those of the speed, and draws the pictures.
 tests/test_readme.py fails where the README is not what this would write.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from golden_values import largest_differences, minilm_results, tiny
+from speed_tables import curve_figures, read_figures, speed_text
 
 from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_ledger
 from bert_np.pretrained import PACKAGED
@@ -91,8 +92,16 @@ def with_toy(text):
     return TOY.sub(lambda m: f"{m[1]}{toy_table()}\n{m[2]}", text)
 
 
+SPEED = re.compile(r"(<!-- speed.*?-->\n).*?(<!-- end of speed -->)", re.DOTALL)
+
+
+def with_speed(text):
+    """The README's text with the benchmark's tables in their place."""
+    return SPEED.sub(lambda m: f"{m[1]}{speed_text(read_figures())}\n{m[2]}", text)
+
+
 def draw_pictures():
-    """One head of MiniLM in numbers, and thumbnails of all of them."""
+    """One head of MiniLM in numbers, thumbnails of all of them, the cost curves."""
     from bert_np.plotting import plot_attention, plot_model
 
     params, config, tokenizer = load_pretrained("all-MiniLM-L6-v2")
@@ -104,9 +113,13 @@ def draw_pictures():
     one.savefig(PICTURES / "one_head.png", dpi=100)
     all_heads = plot_model(maps, batch.tokens[0], title="MiniLM, every head")
     all_heads.savefig(PICTURES / "all_heads.png", dpi=100)
+    for name, figure in curve_figures(read_figures()).items():
+        figure.savefig(PICTURES / f"{name}.png", dpi=100)
 
 
 if __name__ == "__main__":
-    text = with_toy(with_agreement(with_ledger(README.read_text("utf-8"))))
+    text = README.read_text("utf-8")
+    for rewrite in (with_ledger, with_agreement, with_toy, with_speed):
+        text = rewrite(text)
     README.write_text(text, "utf-8")
     draw_pictures()

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from make_readme import README, with_ledger, with_toy
+from make_readme import README, with_ledger, with_speed, with_toy
 
 import bert_np
 
@@ -20,6 +20,11 @@ def test_ledger_is_made_by_the_code():
 def test_the_toy_models_figures_are_those_of_its_report():
     assert with_toy(TEXT) == TEXT
     assert "| binding |" in TEXT
+
+
+def test_the_speed_is_that_of_the_benchmark():
+    assert with_speed(TEXT) == TEXT
+    assert "| (8, 128) | 1 (" in TEXT and "| (32, 128) padded | 1 (" in TEXT
 
 
 def test_the_stated_differences_keep_their_bounds():
