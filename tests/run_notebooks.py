@@ -2,6 +2,7 @@
 
     python tests/run_notebooks.py                 all of them
     python tests/run_notebooks.py quick_tour      those named
+    python tests/run_notebooks.py --times         chapters, timed; nothing is written
 
 A notebook that fails, or prints a warning, is left as it was.
 """
@@ -21,6 +22,8 @@ from bert_np.pretrained import fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
+STATED = re.compile(r"All cells together run in (\d+) seconds")
+MOST_SECONDS = 300  # for all chapters together
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -64,8 +67,11 @@ def write(notebook, path):
     """Write a notebook beside its place, then move it there."""
     text = nbformat.writes(notebook) + "\n"
     partial = path.with_suffix(".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def code_cells(notebook):
@@ -93,11 +99,37 @@ def split_numbers(text):
     return NUMBER.sub("#", text), numbers
 
 
-def main(names):
+def stated_seconds(notebook):
+    """How long a chapter says that it runs; None where it does not say."""
+    found = STATED.search(notebook.cells[0].source)
+    return int(found[1]) if found else None
+
+
+def time_chapters(paths):
+    """Print the seconds of each chapter; exit where one, or all, take too long."""
+    print("| chapter | seconds | stated |\n|---|---:|---:|")
+    total, late = 0, []
+    for path in paths:
+        start = time.perf_counter()
+        execute(path)
+        seconds = time.perf_counter() - start
+        stated = stated_seconds(nbformat.read(path, as_version=4))
+        print(f"| {path.stem} | {seconds:.1f} | {stated or ''} |", flush=True)
+        total += seconds
+        late += [path.stem] * (stated is None or seconds > stated)
+    print(f"| all | {total:.1f} | {MOST_SECONDS} |")
+    if late or total > MOST_SECONDS:
+        sys.exit(f"too long: {', '.join(late) or 'all together'}")
+
+
+def main(arguments):
+    names = [name for name in arguments if name != "--times"]
     paths = sorted(NOTEBOOKS.glob("*.ipynb"))
     if names:
         paths = [p for p in paths if p.stem in names]
     fetch("all-MiniLM-L6-v2")  # its progress line does not belong in a notebook
+    if "--times" in arguments:
+        return time_chapters([p for p in paths if p.stem[:2].isdigit()])
     for path in paths:
         print(f"{path.name} ...", end=" ", flush=True)
         start = time.perf_counter()

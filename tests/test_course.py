@@ -1,5 +1,7 @@
 """The checker: every exercise of the course, right, wrong and untouched."""
 
+import re
+
 import numpy as np
 import pytest
 from golden_values import GOLDEN
@@ -169,6 +171,44 @@ def test_answers_are_compared_by_kind_shape_and_value(answer, expected, problem)
     found = first_difference(answer, expected, 1e-6)
     assert agrees(answer, expected, 1e-6) == (problem is None)
     assert found is None if problem is None else problem in found
+
+
+@pytest.mark.parametrize("exercise_id, answer, message", [
+    ("05.count", 100, "yours is 100, not the expected answer (tolerance 1e-06)"),
+    ("03.row", [0.1, 0.1065, 0.8], "1 of your 3 entries are right (tolerance 0.001)"),
+    ("00.shape", (3, 4), "item 1: yours is 4, not the expected answer"),
+    ("11.claims", [True, False, False], "1 of your 3 entries are right"),
+    ("03.fingerprint", "(B)", "yours is '(B)': nearly; mind capitals"),
+    ("10.sink", "CLS", "yours is 'CLS': nearly; mind capitals"),
+])  # fmt: skip
+def test_a_wrong_value_is_not_told_the_right_one(exercise_id, answer, message):
+    assert message in grade(exercise_id, answer).message
+
+
+NUMBERS = [i for i, e in EXERCISES.items() if not e.is_function
+           and np.asarray(e.solution).dtype.kind in "if"]
+
+
+@pytest.mark.parametrize("exercise_id", NUMBERS)
+def test_no_message_about_wrong_numbers_holds_the_right_ones(exercise_id):
+    solution = EXERCISES[exercise_id].solution
+    wrong = type(solution)((np.asarray(solution) + 1234).tolist())
+    message = grade(exercise_id, wrong).message
+    assert not re.search(r"expected [-\d\[(]", message) and "tolerance" in message
+
+
+@pytest.mark.parametrize("exercise_id, answer, message", [
+    ("03.softmax", lambda s: np.exp(s - s.max(-1)) / np.exp(s - s.max(-1)).sum(-1),
+     "both times"),
+    ("03.softmax", lambda s: softmax_like(s.T).T, "your columns sum to 1"),
+    ("02.one_hot", lambda ids, V: np.eye(V)[ids].T, "T comes first"),
+    ("04.row", [0.0, 0.576, 0.212], "you masked after the softmax"),
+    ("07.patient_2", "layers.1.ffn.activated", "take the first"),
+    ("03.attention", lambda q, k, v: (q, bert_np.softmax(q @ k.T / 2)), "item 0"),
+    ("08.best", 1.39, "passed"),
+])  # fmt: skip
+def test_what_students_write_first_is_understood(exercise_id, answer, message):
+    assert message in grade(exercise_id, answer).message
 
 
 def test_show_source_leaves_the_docstring_out(capsys):

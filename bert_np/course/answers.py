@@ -20,16 +20,34 @@ def agrees(answer, expected, tolerance):
     return first_difference(answer, expected, tolerance) is None
 
 
-def first_difference(answer, expected, tolerance):
-    """Say where an answer parts from what is expected; None: nowhere."""
+def first_difference(answer, expected, tolerance, tell=True):
+    """Say where an answer parts from what is expected; None: nowhere.
+
+    With tell=False the right numbers are not told, only how many of
+    them are right.
+    """
     if isinstance(expected, dict):
-        return _differing_dict(answer, expected, tolerance)
+        return _differing_dict(answer, expected, tolerance, tell)
     if _is_items(expected):
-        return _differing_items(answer, expected, tolerance)
+        return _differing_items(answer, expected, tolerance, tell)
     if expected is None or isinstance(expected, (str, bytes, BertConfig)):
-        same = type(answer) is type(expected) and answer == expected
-        return None if same else f"yours is {_short(answer)}, not the expected answer"
-    return _differing_numbers(answer, expected, tolerance)
+        return _differing_word(answer, expected)
+    return _differing_numbers(answer, expected, tolerance, tell)
+
+
+def _differing_word(answer, expected):
+    """The same for a text, None, bytes or a config."""
+    if type(answer) is type(expected) and answer == expected:
+        return None
+    if isinstance(answer, str) and isinstance(expected, str):
+        if _letters(answer) == _letters(expected):
+            return (f"yours is {_short(answer)}: nearly; mind capitals, spaces and "
+                    "other signs")
+    return f"yours is {_short(answer)}, not the expected answer"
+
+
+def _letters(text):
+    return [ch for ch in text.lower() if ch.isalnum()]
 
 
 def _is_items(value):
@@ -49,31 +67,32 @@ def _is_array(value):
         return False
 
 
-def _differing_dict(answer, expected, tolerance):
+def _differing_dict(answer, expected, tolerance, tell):
     if not isinstance(answer, dict):
-        return f"yours is a {type(answer).__name__}, expected a dict"
+        return f"yours is of type {type(answer).__name__}, expected a dict"
     if answer.keys() != expected.keys():
         return f"yours has the keys {_short(list(answer))}, expected {list(expected)}"
     for key in expected:
-        problem = first_difference(answer[key], expected[key], tolerance)
+        problem = first_difference(answer[key], expected[key], tolerance, tell)
         if problem is not None:
             return f"{key}: {problem}"
     return None
 
 
-def _differing_items(answer, expected, tolerance):
+def _differing_items(answer, expected, tolerance, tell):
     if not isinstance(answer, (list, tuple)):
-        return f"yours is a {type(answer).__name__}, expected {len(expected)} items"
+        kind = type(answer).__name__
+        return f"yours is of type {kind}, expected {len(expected)} items"
     if len(answer) != len(expected):
         return f"yours has {len(answer)} items, expected {len(expected)}"
     for i, (mine, right) in enumerate(zip(answer, expected)):
-        problem = first_difference(mine, right, tolerance)
+        problem = first_difference(mine, right, tolerance, tell)
         if problem is not None:
             return f"item {i}: {problem}"
     return None
 
 
-def _differing_numbers(answer, expected, tolerance):
+def _differing_numbers(answer, expected, tolerance, tell):
     right = np.asarray(expected)
     try:
         mine = np.asarray(answer)
@@ -85,10 +104,10 @@ def _differing_numbers(answer, expected, tolerance):
         return f"yours has the shape {mine.shape}, expected {right.shape}"
     if (mine.dtype.kind == "b") != (right.dtype.kind == "b"):
         return f"yours is of kind {mine.dtype}, expected {right.dtype}"
-    return _largest_difference(mine, right, tolerance)
+    return _largest_difference(mine, right, tolerance, tell)
 
 
-def _largest_difference(mine, right, tolerance):
+def _largest_difference(mine, right, tolerance, tell):
     """Say where two arrays of one shape differ most; None: within."""
     mine, right = mine.astype(float), right.astype(float)
     same = (mine == right) | (np.isnan(mine) & np.isnan(right))
@@ -96,10 +115,16 @@ def _largest_difference(mine, right, tolerance):
         gap = np.where(same, 0, np.abs(mine - right))
     if not gap.size or (gap <= tolerance).all():
         return None
+    within = f"(tolerance {tolerance:g})"
+    if not tell and gap.ndim:
+        right_ones = np.sum(gap <= tolerance)
+        return f"{right_ones} of your {gap.size} entries are right {within}"
+    if not tell:
+        return f"yours is {mine:.6g}, not the expected answer {within}"
     place = np.unravel_index(np.argmax(np.nan_to_num(gap, nan=np.inf)), gap.shape)
     where = f" at {tuple(map(int, place))}" if gap.ndim else ""
     return (f"yours is {mine[place]:.6g}{where}, expected {right[place]:.6g} "
-            f"(tolerance {tolerance:g})")
+            f"{within}")
 
 
 def same_inputs(now, before):

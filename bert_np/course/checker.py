@@ -110,8 +110,9 @@ def _compare(exercise, results, expected, run):
             agrees(mine, other, within) for mine, other in zip(results, theirs)
         ):
             return Grade(False, mistake.message)
-    where = f"case {wrong[0] + 1}: " if exercise.is_function else ""
-    return Grade(False, where + first_difference(*pairs[wrong[0]], within))
+    told = exercise.is_function  # a value would be the whole answer
+    problem = first_difference(*pairs[wrong[0]], within, tell=told)
+    return Grade(False, (f"case {wrong[0] + 1}: " if told else "") + problem)
 
 
 def hint(exercise_id, number=1):

@@ -50,10 +50,10 @@ def environment_rows():
         version = installed_version(name)
         rows.append((name, version or "none", version is not None, purpose))
     toy = "found" if toy_loads() else "none"
-    rows.append(("model toy", toy, toy == "found", "chapters 07 to 12"))
+    rows.append(("model toy", toy, toy == "found", "chapters 08, 10 to 12"))
     cached = is_cached()
     fetch = "fetch it: python -m bert_np.pretrained"
-    purpose = "chapters 01, 02, 09 to 11" if cached else fetch
+    purpose = "chapters 01, 02, 07 to 11" if cached else fetch
     found = "found" if cached else "none"
     rows.append((f"model {MINILM.name}", found, cached, purpose))
     return rows

@@ -24,6 +24,10 @@ def _at_spaces(text):
     return text.lower().split()
 
 
+def _full_stops_only(text):
+    return text.lower().replace(".", " . ").split()
+
+
 def _punctuation_dropped(text):
     return "".join(ch if ch.isalnum() else " " for ch in text.lower()).split()
 
@@ -140,6 +144,8 @@ EXERCISES = (
                                 "lower-case the text first"),
             Mistake(_at_spaces, "punctuation still hangs on its word, as in tired. "
                                 "with its full stop: split it off"),
+            Mistake(_full_stops_only, "only full stops are split off: commas, quotes "
+                                      "and all other signs must be too"),
             Mistake(_punctuation_dropped, "punctuation is gone: BERT keeps it, each "
                                           "mark as a word of its own"),
         ),

@@ -29,9 +29,28 @@ def _naive(scores):
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
+def _exponentials(scores):
+    return np.exp(scores - scores.max(axis=-1, keepdims=True))
+
+
+def _one_maximum(scores):
+    exponentials = np.exp(scores - scores.max())
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
 def _over_everything(scores):
     exponentials = np.exp(scores - scores.max())
     return exponentials / exponentials.sum()
+
+
+def _without_keepdims(scores):
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1)
+
+
+def _never_keepdims(scores):
+    exponentials = np.exp(scores - scores.max(axis=-1))
+    return exponentials / exponentials.sum(axis=-1)
 
 
 # --------------------------------------------------------------- attention
@@ -58,8 +77,18 @@ def _scaled_by_tokens(q, k, v):
     return probs @ v, probs
 
 
+def _scaled_by_two(q, k, v):
+    probs = my_softmax(q @ k.T / 2)
+    return probs @ v, probs
+
+
 def _softmax_over_queries(q, k, v):
     probs = _over_queries(q @ k.T / math.sqrt(q.shape[-1]))
+    return probs @ v, probs
+
+
+def _sums_in_columns(q, k, v):
+    probs = _without_keepdims(q @ k.T / math.sqrt(q.shape[-1]))
     return probs @ v, probs
 
 
@@ -97,6 +126,8 @@ EXERCISES = (
                                                  "the scores before the scale"),
             Mistake([0.0900, 0.2447, 0.6652], "that is column 2, from top to bottom: a "
                                               "query is a row"),
+            Mistake([1.0, 1.0, 7.389], "those are the exponentials: divide each by "
+                                       "their sum, 9.389"),
             Mistake([0.0, 0.0, 1.0], "exp(0) is 1, not 0: a score of 0 still gets a "
                                      "share"),
         ),
@@ -122,6 +153,14 @@ EXERCISES = (
                             "maximum first"),
             Mistake(_over_everything, "the whole matrix sums to 1: each row must, "
                                       "sum over axis -1"),
+            Mistake(_exponentials, "these are the exponentials: divide each row by its "
+                                   "sum"),
+            Mistake(_one_maximum, "you subtracted one maximum from all rows: a row far "
+                                  "below it becomes 0 / 0; each row has its own"),
+            Mistake(_without_keepdims, "you divided column j by the sum of row j: keep "
+                                       "the summed axis with keepdims=True"),
+            Mistake(_never_keepdims, "the maximum and the sum of row j went to column "
+                                     "j: keep the axis with keepdims=True, both times"),
         ),
         cases=(
             (np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]]),),
@@ -148,8 +187,12 @@ EXERCISES = (
             Mistake(_scaled_by_size, "you divided by D: divide by its root"),
             Mistake(_scaled_by_tokens, "you scaled by the number of tokens: D is the "
                                        "length of a query, q.shape[-1]"),
+            Mistake(_scaled_by_two, "you divided by 2: that is the root of D only "
+                                    "where D = 4, take q.shape[-1]"),
             Mistake(_softmax_over_queries, "your columns sum to 1: you normalised over "
                                            "queries; keys are axis -1"),
+            Mistake(_sums_in_columns, "column j is divided by the sum of row j: keep "
+                                      "the summed axis with keepdims=True"),
             Mistake(_keys_ask, "rows must be queries: q @ k.T, not k @ q.T"),
             Mistake(_probs_transposed, "the probs are right, the context is not: "
                                        "probs @ v, not probs.T @ v"),

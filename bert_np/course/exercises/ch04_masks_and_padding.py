@@ -53,6 +53,11 @@ def _inverted_probs(scores, attention_mask):
     return my_masked_probs(scores, 1 - attention_mask)
 
 
+def _lowered_the_real(scores, attention_mask):
+    lowered = scores - 10000.0 * attention_mask[:, None, None, :]
+    return my_masked_probs(lowered, _everything(attention_mask))
+
+
 def _queries(scores, attention_mask):
     masked = np.where(attention_mask[:, None, :, None] == 1, scores, -1e9)
     return my_masked_probs(masked, _everything(attention_mask))
@@ -140,6 +145,8 @@ EXERCISES = (
                               "still gets a share, for exp(0) is 1"),
             Mistake(_inverted_probs, "the mask is inverted: your queries see the "
                                      "padding only"),
+            Mistake(_lowered_the_real, "you lowered the scores of the real keys: it is "
+                                       "the masked ones that get a low score"),
             Mistake(_queries, "you masked rows, the queries: the mask belongs to the "
                               "keys, the last axis"),
             Mistake(_heads, "the mask lies along the wrong axis: head 1 got the mask "

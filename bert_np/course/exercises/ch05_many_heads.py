@@ -88,6 +88,16 @@ def _stacked_heads(q, k, v, A):
     return np.concatenate(np.split(merged, A, axis=-1), axis=0)
 
 
+def _sums_in_columns(q, k, v, A):
+    D, contexts = q.shape[-1] // A, []
+    for a in range(A):
+        mine = slice(a * D, (a + 1) * D)
+        scores = q[:, mine] @ k[:, mine].T / math.sqrt(D)
+        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        contexts.append(exponentials / exponentials.sum(axis=-1) @ v[:, mine])
+    return np.concatenate(contexts, axis=-1)
+
+
 def _first_probs_for_all(q, k, v, A):
     D = q.shape[-1] // A
     first = slice(0, D)
@@ -168,6 +178,8 @@ EXERCISES = (
                                   "axis=-1"),
             Mistake(_stacked_heads, "the heads stand below each other: concatenate "
                                     "over axis=-1"),
+            Mistake(_sums_in_columns, "column j is divided by the sum of row j: keep "
+                                      "the summed axis with keepdims=True"),
             Mistake(_first_probs_for_all, "all your heads use the probs of head 0: "
                                           "each has its own"),
         ),

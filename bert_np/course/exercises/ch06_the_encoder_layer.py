@@ -156,8 +156,9 @@ EXERCISES = (
         title="The exact GELU",
         level=1,
         minutes=6,
-        task="Write `my_gelu(x)` for x of shape (F,): x times the chance that a normal "
-             "variate is below x. `math.erf` takes one number at a time.",
+        task="Write `my_gelu(x)` for x of shape (F,): x times the probability that a "
+             "number from the standard normal distribution is below x. `math.erf` "
+             "takes one number at a time.",
         hints=(
             "The chance is Φ(x) = (1 + erf(x / √2)) / 2.",
             "Make a list of the chances with math.erf(value / math.sqrt(2)) for each "

@@ -169,7 +169,9 @@ def _patient(number, minutes, stage, hint, mistakes, remark=""):
         hints=(LOOK.format(number), hint),
         solution=stage,
         name=f"patient_{number}",
-        mistakes=tuple(Mistake(*mistake) for mistake in mistakes),
+        mistakes=(*(Mistake(*mistake) for mistake in mistakes), Mistake(
+            stage.replace("layers.0", "layers.1"),
+            "layer 1 is wrong too, for it reads a wrong layer 0: take the first")),
     )
 
 

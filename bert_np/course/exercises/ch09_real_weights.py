@@ -58,6 +58,11 @@ def _eight_bytes_early(data, name):
     return values.reshape(shape)
 
 
+def _from_the_start(data, name):
+    values, shape = _read(data, name, shift=-8 - int.from_bytes(data[:8], "little"))
+    return values.reshape(shape)
+
+
 def _always_the_first(data, name):
     values, shape = _read(data, name)
     length = int.from_bytes(data[:8], "little")
@@ -152,6 +157,8 @@ EXERCISES = (
         mistakes=(
             Mistake(_eight_bytes_early, "you begin 8 bytes too early: the numbers come "
                                         "after the 8 bytes and the header"),
+            Mistake(_from_the_start, "the offsets count from the end of the header, "
+                                     "not from the start of the file: add 8 + length"),
             Mistake(_always_the_first, "you always read the first tensor: add the "
                                        "beginning of data_offsets"),
             Mistake(_flat, "the numbers are right: give them their shape"),
@@ -245,6 +252,9 @@ EXERCISES = (
                                                  "multiplied is: look earlier"),
             Mistake("layers.5.attention.q", "layer 5 is wrong because it reads a wrong "
                                             "layer 4: take the first stage"),
+            Mistake("layers.4.attention.query", "that is the name of the parameters: "
+                                                "what the run made of them, the stage, "
+                                                "is called q"),
             Mistake("layers.4.attention", "name the stage in it, such as "
                                           '"layers.4.attention.v"'),
         ),

@@ -24,6 +24,10 @@ def _own_token(probs):
     return np.diagonal(probs).mean()
 
 
+def _summed(probs):
+    return np.diagonal(probs, -1).sum()
+
+
 def _divided_by_all(probs):
     return np.diagonal(probs, -1).sum() / len(probs)
 
@@ -81,6 +85,8 @@ EXERCISES = (
                                  "below the diagonal, at probs[i, i - 1]"),
             Mistake(_own_token, "that is the token itself, the diagonal: the token "
                                 "before is one column to the left"),
+            Mistake(_summed, "that is the sum: divide by the number of tokens that "
+                             "have one before them, T - 1"),
             Mistake(_divided_by_all, "you divided by T: token 0 has none before it, so "
                                      "only T - 1 tokens count"),
             Mistake(_wraps_around, "row 0 asks for column -1, and NumPy gives the last "
@@ -95,8 +101,8 @@ EXERCISES = (
         level=1,
         minutes=3,
         task='Before you run on: which token gets the most attention of MiniLM over '
-             '40 sentences? Set `sink` to "[CLS]", "[SEP]", "self" (the token that '
-             'looks) or "previous".',
+             '40 sentences? Set `sink` to `"[CLS]"`, `"[SEP]"`, `"self"` (the token '
+             'that looks) or `"previous"`.',
         hints=(
             "Look at the grid of all heads: which column is bright in most maps?",
             "It is the first column. Which token stands first in every sentence?",
@@ -107,8 +113,7 @@ EXERCISES = (
             Mistake("[SEP]", "in BERT-Base it was (Clark et al. 2019), in MiniLM it is "
                              "not: a claim about one model need not hold for another"),
             Mistake("self", "the diagonal is dark in most maps: no head gives more "
-                            "than "
-                            "0.2 to the token itself"),
+                            "than 0.2 to the token itself"),
             Mistake("previous", "one head gives all to the token before, most give "
                                 "little: a single head is not the model"),
         ),

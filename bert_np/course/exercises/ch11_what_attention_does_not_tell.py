@@ -175,8 +175,7 @@ EXERCISES = (
              "without loss. Set `claims` to a list of three True or False.",
         hints=(
             "(1) is about the two curves of section 2, (2) about the figures of "
-            "section "
-            "4, (3) about the table of section 3.",
+            "section 4, (3) about the table of section 3.",
             "(1) Look at the lower curve. (2) Compare the largest head with the "
             "smallest layer. (3) Look for a head with attention below 0.1 and a loss "
             "above 0.1.",

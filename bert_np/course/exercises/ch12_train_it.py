@@ -35,6 +35,10 @@ def _over_queries(d_probs, probs):
     return probs * (d_probs - (d_probs * probs).sum(axis=0))
 
 
+def _mean_in_columns(d_probs, probs):
+    return probs * (d_probs - (d_probs * probs).sum(axis=-1))
+
+
 def _no_factor(d_probs, probs):
     return d_probs - (d_probs * probs).sum(axis=-1, keepdims=True)
 
@@ -131,6 +135,8 @@ EXERCISES = (
             Mistake(_plain_mean, "the mean must be weighed by probs"),
             Mistake(_over_queries, "you took the mean over queries, axis 0: keys are "
                                    "axis -1"),
+            Mistake(_mean_in_columns, "the mean of row j went to column j: keep the "
+                                      "summed axis with keepdims=True"),
             Mistake(_no_factor, "the factor probs in front is missing: a share near 0 "
                                 "hardly moves"),
         ),
@@ -144,10 +150,9 @@ EXERCISES = (
         title="Back through LayerNorm",
         level=3,
         minutes=12,
-        task="Write `my_layer_norm_backward(d_y, x)`, both of shape (T, H), for y = "
-             "z = "
-             "(x - mean) / s (gamma 1, beta 0, epsilon 1e-12 inside the root): the "
-             "gradient with respect to x.",
+        task="Write `my_layer_norm_backward(d_y, x)`, both of shape (T, H), for y "
+             "= z = (x - mean) / s (gamma 1, beta 0, epsilon 1e-12 inside the root): "
+             "the gradient with respect to x.",
         hints=(
             "Two directions change nothing: adding one number to all of x, and "
             "stretching x about its mean. Take both out of d_y.",
