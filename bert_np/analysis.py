@@ -18,7 +18,7 @@ import numpy as np
 from bert_np.attention import create_attention_mask
 from bert_np.embeddings import embed
 from bert_np.encoder import encoder, encoder_layer
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
@@ -342,7 +342,7 @@ def rollout(probs, attention_mask=None, residual=0.5):
     kinds = (int, float, np.floating)
     if type(residual) is bool or not isinstance(residual, kinds) \
             or not 0 <= residual <= 1:
-        raise BertError(f"residual = {residual!r:.40}, allowed: a number in 0..1")
+        raise BertError(f"residual = {short(residual)}, allowed: a number in 0..1")
     residual = float(residual)
     mixed = (1 - residual) * probs.mean(axis=-3)
     mixed += residual * np.eye(probs.shape[-1], dtype=probs.dtype)
@@ -430,6 +430,7 @@ def summed_weighted_norms(trace, params, attention_mask=None, normalise=False):
 def _moved(trace, params):
     """For each layer: probs, and each head's f(x) of shape (B, A, T, H)."""
     L = len(_stage(trace, "layers"))
+    _require_layers(params)
     if L != len(params["layers"]):
         raise BertError(f"trace has {L} layers, params {len(params['layers'])}; "
                         "give those of one model")
@@ -475,7 +476,7 @@ def logit_lens(trace, params, config, positions=None):
         states.append(_stage(trace, "layers", i, "output"))
     if positions is not None:
         if not np.iterable(positions):
-            raise BertError(f"positions = {positions!r:.60}, allowed: a list of int")
+            raise BertError(f"positions = {short(positions)}, allowed: a list of int")
         last = states[0].shape[1] - 1
         places = [check_count(p, "positions", 0, last) for p in positions]
         states = [state[:, places] for state in states]
@@ -504,6 +505,12 @@ def top_words(logits, tokenizer, top_k=5):
     if tokenizer is None:
         raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
     top_k = check_count(top_k, "top_k", 1, tokenizer.vocab_size)
+    if not isinstance(logits, np.ndarray) or logits.dtype.kind != "f":
+        found = getattr(logits, "dtype", type(logits).__name__)
+        raise BertError(f"logits is {found}, allowed: an array of floats (..., V)")
+    if logits.shape[-1:] < (tokenizer.vocab_size,):
+        raise BertError(f"logits has shape {logits.shape}, allowed: (..., V), V at "
+                        f"least {tokenizer.vocab_size}, the tokenizer's words")
     probs = softmax(logits[..., : tokenizer.vocab_size])
     best = np.argsort(-probs, axis=-1, kind="stable")[..., :top_k]
     return np.array(tokenizer.tokens)[best], np.take_along_axis(probs, best, axis=-1)
@@ -548,6 +555,7 @@ def without_head(params, config, layer, head):
     """
     layer = check_count(layer, "layer", 0, config.num_hidden_layers - 1)
     head = check_count(head, "head", 0, config.num_attention_heads - 1)
+    _require_layers(params)
     D = config.head_size
     layers = list(params["layers"])
     attention = dict(layers[layer]["attention"])
@@ -592,6 +600,7 @@ def without_layer(params, config, layer):
     if L == 1:
         raise BertError("config.num_hidden_layers = 1, allowed: 2 or more; "
                         "no layer would be left")
+    _require_layers(params)
     layers = params["layers"][:layer] + params["layers"][layer + 1 :]
     return params | {"layers": layers}, replace(config, num_hidden_layers=L - 1)
 
@@ -757,6 +766,12 @@ def _check_mask(attention_mask, shape):
                         f"{' or '.join(map(str, allowed))} for maps of shape {shape}")
     _refuse_not_binary("attention_mask", mask)
     return mask.astype(bool) if mask.ndim == 1 else mask.astype(bool)[:, None]
+
+
+def _require_layers(params):
+    if not isinstance(params, dict) or not isinstance(params.get("layers"), list):
+        raise BertError(f"params is {type(params).__name__}, allowed: the tree of "
+                        "parameters, a dict with a list of layers")
 
 
 def _require_real(mask):

@@ -14,6 +14,8 @@ import json
 import os
 import re
 import shutil
+import tempfile
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_np.config import BertConfig
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.parameters import check_params, leaves, map_leaves, parameter_shapes
 from bert_np.tokenizer import Tokenizer
 from bert_np.weight_files import (
@@ -128,7 +130,7 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         Naming the file, the tensor, what was found and what is allowed.
     """
     if type(allow_nonfinite) is not bool:
-        found = f"{allow_nonfinite!r:.60}"
+        found = short(allow_nonfinite)
         raise BertError(f"allow_nonfinite = {found}, allowed: True or False")
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
@@ -378,15 +380,20 @@ def _check_vocab_size(tokenizer, config):
 
 
 # --------------------------------------------------------------- saving
+PARTIAL = ".bert_np-partial-"  # begins the name of every temporary folder
+ONE_DAY = 86400  # seconds; an older temporary folder belongs to a killed run
+
+
 def save_pretrained(folder, params, config, tokenizer=None):
     """Write a folder that load_checkpoint and HuggingFace's library read.
 
     weight = Wᵀ, everything else as it is; float64 stays float64. All
-    files are first written whole beside their places, then renamed, the
-    weights first, so no file is ever half-written; a process killed
-    between two renames leaves new weights beside the old config.json. A
-    folder where another model's tokenizer or shards would stay behind is
-    refused.
+    files are first written whole beside their places, then renamed, so no
+    file is ever half-written. Where the weights alone change, that is one
+    step; where other files change too, the weights go first and come
+    last: a process killed in between leaves a folder that load_checkpoint
+    refuses, never new weights beside an old vocabulary. A folder where
+    another model's tokenizer or shards would stay behind is refused.
 
     Parameters
     ----------
@@ -401,8 +408,8 @@ def save_pretrained(folder, params, config, tokenizer=None):
     Raises
     ------
     BertError
-        Where an argument is wrong, or a file cannot be written. Each file
-        is replaced whole or not at all, one after the other.
+        Where an argument is wrong, or a file cannot be written. The files
+        that were there are then put back.
     """
     check_params(params, config)
     texts = {"config.json": _config_text(params, config)}
@@ -457,24 +464,62 @@ def _make_folder(folder):
 
 
 def _write_all(folder, params, texts):
-    """Write every file beside its place, then move all into place."""
+    """Write every file in a temporary folder, then move all into place."""
     from safetensors import SafetensorError
 
-    tag = os.urandom(4).hex()
-    temporary = {name: folder / f".{name}.{tag}.tmp" for name in (WEIGHTS, *texts)}
     try:
-        for name, text in texts.items():
-            temporary[name].write_bytes(text.encode("utf-8"))
-        _write_weights(temporary[WEIGHTS], params)
-        shutil.copymode(temporary["config.json"], temporary[WEIGHTS])
-        for name, path in temporary.items():
-            os.replace(path, folder / name)
+        with tempfile.TemporaryDirectory(
+            prefix=PARTIAL, dir=folder, ignore_cleanup_errors=True
+        ) as workspace:
+            new, old = Path(workspace, "new"), Path(workspace, "old")
+            new.mkdir()
+            old.mkdir()
+            for name, text in texts.items():
+                (new / name).write_bytes(text.encode("utf-8"))
+            _write_weights(new / WEIGHTS, params)
+            shutil.copymode(new / "config.json", new / WEIGHTS)
+            changed = [n for n in texts if not _holds(folder / n, texts[n])]
+            _move_all(_moves(folder, changed, new, old))
     except (OSError, SafetensorError) as error:
         raise BertError(f"{str(folder)!r} cannot be written: {error}") from None
-    finally:
-        for path in temporary.values():
+    remove_leftovers(folder, f"{PARTIAL}*")
+
+
+def _holds(path, text):
+    """Whether a file has exactly this text."""
+    try:
+        return path.read_bytes() == text.encode("utf-8")
+    except OSError:
+        return False
+
+
+def _moves(folder, changed, new, old):
+    """From where to where each file goes, in order: the old ones first."""
+    files = [WEIGHTS, *changed] if changed else []
+    out = [(folder / n, old / n) for n in files if os.path.isfile(folder / n)]
+    return out + [(new / n, folder / n) for n in (*changed, WEIGHTS)]
+
+
+def _move_all(moves):
+    """Rename one file after the other; undo it where one cannot be."""
+    done = []
+    try:
+        for source, goal in moves:
+            os.replace(source, goal)
+            done.append((source, goal))
+    except BaseException:
+        for source, goal in reversed(done):
             with suppress(OSError):
-                path.unlink(missing_ok=True)
+                os.replace(goal, source)
+        raise
+
+
+def remove_leftovers(folder, pattern):
+    """Remove what killed processes left: what is older than a day."""
+    for path in folder.glob(pattern):
+        with suppress(OSError):  # another process may be faster
+            if time.time() - path.stat().st_mtime > ONE_DAY:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _write_weights(path, params):

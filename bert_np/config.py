@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 # What HuggingFace calls an activation -> the function that computes it.
 ACTIVATIONS = {
@@ -59,8 +59,8 @@ class BertConfig:
             _require_size(name, getattr(self, name))
         if self.hidden_size % self.num_attention_heads:
             raise BertError(
-                f"num_attention_heads = {self.num_attention_heads} must divide "
-                f"hidden_size = {self.hidden_size}"
+                f"num_attention_heads = {short(self.num_attention_heads)} must divide "
+                f"hidden_size = {short(self.hidden_size)}"
             )
         if not isinstance(self.hidden_act, str) or self.hidden_act not in ACTIVATIONS:
             _refuse("hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}")
@@ -78,7 +78,7 @@ class BertConfig:
     def _check_pad_token_id(self):
         is_int = type(self.pad_token_id) is int
         if not is_int or not 0 <= self.pad_token_id < self.vocab_size:
-            allowed = f"None or an int in 0..{self.vocab_size - 1}"
+            allowed = f"None or an int in 0..{short(self.vocab_size - 1)}"
             _refuse("pad_token_id", self.pad_token_id, allowed)
 
     @property
@@ -157,6 +157,8 @@ def read_json(path):
     BertError
         Naming the file and what is wrong with it.
     """
+    if not isinstance(path, (str, Path)):
+        raise BertError(f"path is {type(path).__name__}, allowed: a str or a Path")
     path = Path(path)
     try:
         text = path.read_bytes().decode("utf-8")
@@ -197,7 +199,7 @@ def _require_bert(values):
         return
     if model_type is not None:
         raise BertError(
-            f"config model_type = {_short(model_type)}, allowed: 'bert'. "
+            f"config model_type = {short(model_type)}, allowed: 'bert'. "
             f"{_why_not(model_type)}"
         )
     names = values.get("architectures")
@@ -205,7 +207,7 @@ def _require_bert(values):
     if not (isinstance(first, str) and first.startswith("Bert")):
         raise BertError(
             "config has no model_type, and architectures = "
-            f"{_short(names)} does not begin with a Bert class"
+            f"{short(names)} does not begin with a Bert class"
         )
 
 
@@ -242,9 +244,4 @@ def _require_number(name, value, allowed, lowest, highest=sys.float_info.max):
 
 
 def _refuse(name, value, allowed):
-    raise BertError(f"{name} = {_short(value)}, allowed: {allowed}")
-
-
-def _short(value):
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    raise BertError(f"{name} = {short(value)}, allowed: {allowed}")

@@ -3,6 +3,20 @@
 MESSAGE_LIMIT = 300
 
 
+def short(value, limit=60):
+    """A value for a message: its repr, cut; its type where it has none.
+
+    Python prints no int of more than 4,300 digits, and an object's own
+    repr may fail.
+    """
+    try:
+        text = repr(value)
+    except Exception:
+        size = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
+        return f"{type(value).__name__}{size} that cannot be printed"
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 class BertError(ValueError):
     """Input that cannot be used: which argument or file, what was found,
     what is allowed.

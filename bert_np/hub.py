@@ -102,9 +102,11 @@ def _download_file(repo, file, revision):
     """Download a file and compare it with the hash that the hub gives."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
+    # Asked for first: once the file is in the cache, nothing may fail any more
+    # that would leave it there unverified.
+    etag = get_hf_file_metadata(hf_hub_url(repo, file, revision=revision)).etag
     path = Path(hf_hub_download(repo, file, revision=revision))
-    url = hf_hub_url(repo, file, revision=path.parent.name)
-    if not _matches(path, get_hf_file_metadata(url).etag):
+    if not _matches(path, etag):
         path.resolve().unlink()
         path.unlink(missing_ok=True)  # where it was a link
         raise BertError(

@@ -5,7 +5,7 @@ import numpy as np
 from bert_np.attention import create_attention_mask
 from bert_np.embeddings import embed
 from bert_np.encoder import encoder
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.parameters import check_params
 from bert_np.pooler import pool
 from bert_np.trace import branch
@@ -69,7 +69,7 @@ def bert(
     Source: Devlin et al. 2018, section 3.
     """
     check_params(params, config)
-    _check_options(trace, rng)
+    _check_options(trace, rng, return_attention)
     input_ids, segment_ids, attention_mask = check_inputs(
         input_ids, segment_ids, attention_mask, config
     )
@@ -115,7 +115,10 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
     return input_ids, segment_ids, _prepare_mask(attention_mask, input_ids, config)
 
 
-def _check_options(trace, rng):
+def _check_options(trace, rng, return_attention):
+    if type(return_attention) is not bool:
+        found = short(return_attention)
+        raise BertError(f"return_attention = {found}, allowed: True or False")
     if trace is not None and not isinstance(trace, dict):
         raise BertError(
             f"trace is {type(trace).__name__}, allowed: an empty dict, None"
@@ -154,6 +157,8 @@ def _refuse_bools(name, ids):
 
 
 def _as_array(name, values):
+    if np.ma.is_masked(values):  # NumPy would read what lies below the mask
+        raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
     if isinstance(values, np.ndarray):
         return np.asarray(values)  # no subclass: np.matrix indexes otherwise
     if not isinstance(values, (list, tuple)):
@@ -166,7 +171,7 @@ def _as_array(name, values):
         raise BertError(f"{name}: rows of lengths {lengths}; pad first to one length")
     try:
         return np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
+    except Exception:  # what stands in the lists may raise anything
         raise BertError(f"{name}: not an array (B, T) of integers") from None
 
 

@@ -1,9 +1,14 @@
 """The parameter tree: its one statement, and what is derived from it."""
 
+import math
+
 import numpy as np
 
 from bert_np.config import require_config
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
+
+MOST_LAYERS = 10_000  # a tree of many more would fill the memory by itself
+MOST_VALUES = 10**11  # 400 GB in float32
 
 
 def parameter_shapes(config, heads=False):
@@ -25,6 +30,9 @@ def parameter_shapes(config, heads=False):
     Source: Devlin et al. 2018, section 3; the tree's names are ours.
     """
     require_config(config)
+    if config.num_hidden_layers > MOST_LAYERS:
+        found = short(config.num_hidden_layers)
+        raise BertError(f"num_hidden_layers = {found}, allowed here: 1..{MOST_LAYERS}")
     H, F, V = config.hidden_size, config.intermediate_size, config.vocab_size
     shapes = {
         "embeddings": {
@@ -118,8 +126,13 @@ def init_params(config, rng, heads=False, dtype=np.float32):
             f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, "
             "as np.random.default_rng(0) makes it"
         )
-    if dtype not in (np.float32, np.float64):
-        raise BertError(f"dtype = {dtype!r:.60}, allowed: np.float32, np.float64")
+    if not isinstance(dtype, (type, str, np.dtype)) or dtype not in (
+        np.float32, np.float64
+    ):
+        raise BertError(f"dtype = {short(dtype)}, allowed: np.float32, np.float64")
+    shapes = parameter_shapes(config, heads)
+    if _count(shapes) > MOST_VALUES:
+        _refuse_sizes(config)
 
     def draw(path, shape):
         name = path.rsplit(".", 1)[-1]
@@ -131,7 +144,17 @@ def init_params(config, rng, heads=False, dtype=np.float32):
         weights *= config.initializer_range
         return weights
 
-    return map_leaves(draw, parameter_shapes(config, heads))
+    try:
+        return map_leaves(draw, shapes)
+    except MemoryError:
+        _refuse_sizes(config)
+
+
+def _refuse_sizes(config):
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size",
+             "max_position_embeddings")
+    found = ", ".join(f"{name} = {short(getattr(config, name), 20)}" for name in sizes)
+    raise BertError(f"config asks for more parameters than fit into memory: {found}")
 
 
 def count_params(params):
@@ -139,6 +162,10 @@ def count_params(params):
 
     A BERT-Base has 109,482,240; with both pre-training heads 110,106,428.
     """
+    for path, array in leaves(params):
+        if not isinstance(array, np.ndarray):
+            kind = type(array).__name__
+            raise BertError(f"params: {path or 'it'} is {kind}, allowed: numpy.ndarray")
     return sum(array.size for _, array in leaves(params))
 
 
@@ -157,7 +184,7 @@ def check_params(params, config):
     if not isinstance(params, dict):
         raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
     if "layers" not in params:
-        raise BertError(f"params: missing ['layers'], found {list(params)}")
+        raise BertError(f"params: missing ['layers'], found {short(list(params))}")
     _check_length(params["layers"], config.num_hidden_layers, "params.layers")
     expected = parameter_shapes(config, heads=True)
     for part in ("pooler", "mlm", "nsp"):
@@ -185,8 +212,9 @@ def _check_keys(tree, expected, path):
     missing = [key for key in expected if key not in tree]
     unknown = [key for key in tree if key not in expected]
     if missing or unknown:
+        missing, unknown = (short(n) if n else "nothing" for n in (missing, unknown))
         raise BertError(
-            f"{path}: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}, "
+            f"{path}: missing {missing}, unknown {unknown}, "
             f"allowed: {list(expected)}"
         )
 
@@ -197,7 +225,7 @@ def _check_length(layers, length, path):
         raise BertError(f"{path} is {type(layers).__name__}, allowed: a list")
     if len(layers) != length:
         raise BertError(
-            f"{path} has {len(layers)} entries, allowed: {length} "
+            f"{path} has {len(layers)} entries, allowed: {short(length)} "
             "(config.num_hidden_layers)"
         )
 
@@ -266,7 +294,7 @@ def parameter_ledger(config, heads=True):
 
 
 def _count(shapes):
-    return sum(int(np.prod(shape)) for _, shape in leaves(shapes))
+    return sum(math.prod(shape) for _, shape in leaves(shapes))
 
 
 def _formula(shapes):

@@ -23,7 +23,14 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_np.checkpoint import SETTINGS, VOCAB, format_report, load_checkpoint
+from bert_np.checkpoint import (
+    PARTIAL,
+    SETTINGS,
+    VOCAB,
+    format_report,
+    load_checkpoint,
+    remove_leftovers,
+)
 from bert_np.errors import BertError
 from bert_np.hub import TEXT_FILES, fetch_from_hub, file_digest
 from bert_np.weight_files import INDEX, WEIGHTS
@@ -75,8 +82,6 @@ HUB_NAME = re.compile(
 )
 # Models that lie in the package itself.
 PACKAGED = {"toy": Path(__file__).with_name("models") / "toy"}
-PARTIAL = ".bert_np-partial-"  # begins the name of every temporary folder
-ONE_DAY = 86400  # seconds; an older temporary folder belongs to a killed run
 
 
 # ------------------------------------------------------------- the names
@@ -211,7 +216,7 @@ def _workspace(parent, advice):
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        _remove_old_workspaces(parent)
+        remove_leftovers(parent, f"{PARTIAL}*")
         with tempfile.TemporaryDirectory(
             prefix=PARTIAL, dir=parent, ignore_cleanup_errors=True
         ) as folder:
@@ -221,13 +226,6 @@ def _workspace(parent, advice):
             f"cannot put files into {str(parent)!r}: "
             f"{error.strerror or error}; {advice}"
         ) from error
-
-
-def _remove_old_workspaces(parent):
-    for folder in parent.glob(f"{PARTIAL}*"):
-        with contextlib.suppress(OSError):  # another process may be faster
-            if time.time() - folder.stat().st_mtime > ONE_DAY:
-                shutil.rmtree(folder)
 
 
 def _copy_model(folder, target):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
-from bert_np.tokenizer import pad_rows
+from bert_np.tokenizer import Tokenizer, check_text, pad_rows
 
 
 def fill_mask(text, params, config, tokenizer, top_k=5):
@@ -40,7 +40,7 @@ def fill_mask(text, params, config, tokenizer, top_k=5):
     """
     _require_tokenizer(tokenizer)
     if type(top_k) is not int or not 1 <= top_k <= tokenizer.vocab_size:
-        raise BertError(f"top_k = {top_k!r}, allowed: 1..{tokenizer.vocab_size}")
+        raise BertError(f"top_k = {short(top_k)}, allowed: 1..{tokenizer.vocab_size}")
     batch = tokenizer.encode_batch([text])
     masked = np.flatnonzero(batch.input_ids[0] == tokenizer.mask_token_id)
     if masked.size == 0:
@@ -61,6 +61,7 @@ def next_sentence(a, b, params, config, tokenizer):
     Parameters
     ----------
     a, b : str
+        b must not be empty.
     params : dict
         The parameter tree of a model with pooler and NSP head.
     config : BertConfig
@@ -79,6 +80,9 @@ def next_sentence(a, b, params, config, tokenizer):
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
     _require_tokenizer(tokenizer)
+    check_text(b, "b")
+    if not b:
+        raise BertError("b is empty, allowed: a text that may follow a")
     batch = tokenizer.encode_batch([(a, b)])
     pooled = _run(batch, params, config)["pooler_output"]
     logits = next_sentence_logits(pooled, params)
@@ -116,7 +120,7 @@ def embed_sentences(
     """
     _require_tokenizer(tokenizer)
     if type(batch_size) is not int or batch_size < 1:
-        raise BertError(f"batch_size = {batch_size!r}, allowed: an int >= 1")
+        raise BertError(f"batch_size = {short(batch_size)}, allowed: an int >= 1")
     if not isinstance(texts, (list, tuple)):
         raise BertError(f"texts is {type(texts).__name__}, allowed: a list of str")
     prepared = prepare(params, config)
@@ -153,6 +157,8 @@ def _run(batch, params, config):
 def _require_tokenizer(tokenizer):
     if tokenizer is None:
         raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    if not isinstance(tokenizer, Tokenizer):
+        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
 
 
 def _progress(items, unit):

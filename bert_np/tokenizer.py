@@ -21,7 +21,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 SPECIAL = re.compile("|".join(map(re.escape, SPECIAL_TOKENS)))
@@ -334,7 +334,8 @@ def check_count(value, name, least, most=None):
 def check_choice(value, name, allowed):
     """Refuse a value that is not one of those allowed."""
     if not any(value is a or isinstance(value, str) and value == a for a in allowed):
-        raise BertError(f"{name} = {value!r}, allowed {', '.join(map(repr, allowed))}")
+        found = ", ".join(map(repr, allowed))
+        raise BertError(f"{name} = {short(value)}, allowed {found}")
 
 
 def check_ids(ids, vocab_size):

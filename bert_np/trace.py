@@ -1,11 +1,13 @@
 """Intermediate results: record them, and find where two runs part."""
 
 import math
+import sys
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.mistakes import clip_masked, explain
 from bert_np.parameters import leaves
 
@@ -150,6 +152,11 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
                       len(common), missing)
 
 
+def _check_tolerance(name, value):
+    if not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
+        raise BertError(f"{name} = {short(value)}, allowed: a number >= 0")
+
+
 def _as_numbers(name, stage, values):
     """A stage as an array; the trace of another library may hold anything."""
     try:
@@ -163,6 +170,8 @@ def _as_numbers(name, stage, values):
 
 def _largest_gap(stage, a, b, rtol, atol):
     """The largest |a - b|, and its index where a and b do not agree."""
+    _check_tolerance("rtol", rtol)
+    _check_tolerance("atol", atol)
     a, b = clip_masked(stage, a), clip_masked(stage, b)
     if a.size == 0:
         return 0.0, None

@@ -17,12 +17,16 @@ from types import SimpleNamespace
 FAULTS = {
     "truncated": "promises the whole file, sends half, closes the connection",
     "short": "sends half of the file and says in every header that this is all",
+    "long": "sends more than its headers announce, and says so in the length",
+    "cut": "says that the body is shorter than what it sends",
     "flipped": "sends a body of the right length with its last byte changed",
     "html": "sends a web page under the file's own headers",
     "login": "sends a web page without any of the hub's headers",
     "stalled": "sends half of the file and then nothing more",
     "silent": "never answers",
     "loop": "redirects to itself",
+    "endless": "redirects to one new address after another",
+    "elsewhere": "redirects to another host, which has other bytes",
     "gated": "403: the terms have not been accepted",
     "broken": "500",
 }
@@ -56,7 +60,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return None
         hub.requests.append((self.command, self.path))
-        match = re.fullmatch(r"/(.+?)/(resolve|cdn)/([^/]+)/(.+)", self.path)
+        path = re.sub(r"\?again=.*", "", self.path)
+        match = re.fullmatch(r"/(.+?)/(resolve|cdn)/([^/]+)/(.+)", path)
         if match is None:
             return self.refuse(404, "EntryNotFound")
         repo, route, revision, name = match.groups()
@@ -69,7 +74,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if revision not in ("main", commit):
             return self.refuse(404, "RevisionNotFound")
         fault = hub.faults.get(name)
-        if fault in ("gated", "broken", "loop", "login", "silent"):
+        if self.headers.get("Host", "").startswith("localhost"):  # another host
+            return self.send_file(files[name], "flipped", {})
+        if fault in ("gated", "broken", "loop", "endless", "login", "silent"):
             return self.fail(fault)
         if name not in files:
             return self.refuse(404, "EntryNotFound", commit)
@@ -77,6 +84,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         headers = {"X-Repo-Commit": commit, "ETag": f'"{etag_of(name, content)}"'}
         if fault == "short":
             content = content[: len(content) // 2]
+        if fault == "elsewhere":
+            place = hub.url.replace("127.0.0.1", "localhost") + self.path
+            return self.redirect(302, place, headers)
         if route == "resolve" and name.endswith(".safetensors"):
             headers |= {"X-Linked-ETag": headers.pop("ETag")}
             headers |= {"X-Linked-Size": str(len(content))}
@@ -91,6 +101,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(500, "Oops")
         if fault == "loop":
             return self.redirect(302, f"{self.server.hub.url}{self.path}")
+        if fault == "endless":
+            new = f"{self.server.hub.url}{self.path.split('?')[0]}?again="
+            return self.redirect(302, f"{new}{len(self.server.hub.requests)}")
         if fault == "silent":
             self.server.hub.closing.wait(30)
             self.close_connection = True
@@ -107,6 +120,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def send_file(self, content, fault, headers):
         if fault == "html":
             content = PAGE
+        if fault == "long":
+            content += bytes(1000)
         if fault == "flipped":
             content = content[:-1] + bytes([content[-1] ^ 1])
         size = len(content)
@@ -116,6 +131,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             headers |= {"Content-Range": f"bytes {first}-{size - 1}/{size}"}
         end = size // 2 if fault in ("truncated", "stalled") else size
         body = content[first:]
+        if fault == "cut":
+            headers |= {"Content-Length": str(len(body) // 2)}
         self.reply(206 if first else 200, headers, body, max(end - first, 0))
         if end < size and self.command == "GET":
             self.close_connection = True
@@ -126,7 +143,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         for key, value in headers.items():
             self.send_header(key, value)
-        self.send_header("Content-Length", str(len(body)))
+        if "Content-Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command == "GET":
             self.wfile.write(body[:sent])

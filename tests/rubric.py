@@ -21,7 +21,7 @@ from typing import NamedTuple
 import nbformat
 import numpy as np
 from run_notebooks import (
-    NOTEBOOKS, ROOT, code_cells, execute, printed, split_numbers, stated_seconds,
+    NOTEBOOKS, ROOT, code_cells, execute, printed, same_output, stated_seconds,
     warnings)
 
 from bert_np.course import grade
@@ -133,23 +133,11 @@ def run_twice(path):
         assert warnings(done) == "", f"{path.stem} warns"
         cells = code_cells(done)
         shown = cells if source is notebook else cells[1:-1]
-        same.append(same_output(code_cells(notebook), shown))
+        same += map(same_output, code_cells(notebook), shown)
     arrays = [[n - 2, name, axes] for n, name, axes in json.loads(printed(cells[-1]))]
     return {"code": code_hash(notebook), "runs": len(seconds),
             "seconds": round(min(seconds), 1), "reproduced": all(same),
             "arrays": arrays}
-
-
-def same_output(before, now):
-    """Whether cells print the same text, and the same numbers within 0.1 %."""
-    for old, new in zip(before, now, strict=True):
-        old_text, olds = split_numbers(printed(old))
-        new_text, news = split_numbers(printed(new))
-        if old_text.split() != new_text.split():
-            return False
-        if not np.allclose(news, olds, rtol=1e-3, atol=1e-4):
-            return False
-    return True
 
 
 # ------------------------------------------------- the items that are computed

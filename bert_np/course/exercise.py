@@ -6,7 +6,7 @@ import pkgutil
 from typing import Any, NamedTuple
 
 from bert_np.course import exercises
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 
 class Mistake(NamedTuple):
@@ -69,7 +69,7 @@ def find_exercise(exercise_id):
         near = [name for name in known if name[:2] == chapter] or sorted(
             {name[:2] + "…" for name in known}
         )
-        raise BertError(f"id = {exercise_id!r}, allowed: {', '.join(near)}")
+        raise BertError(f"id = {short(exercise_id)}, allowed: {', '.join(near)}")
     return known[exercise_id]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from bert_np.attention import create_attention_mask, merge_heads, split_heads
 from bert_np.embeddings import embed
 from bert_np.encoder import add_and_norm
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.feed_forward import feed_forward
 from bert_np.functional import linear, softmax
 from bert_np.trace import branch, record
@@ -43,7 +43,7 @@ def broken_bert(number, input_ids, params, config):
         For another number.
     """
     if number not in PATIENTS:
-        raise BertError(f"number = {number!r}, allowed: 1 to {len(PATIENTS)}")
+        raise BertError(f"number = {short(number)}, allowed: 1 to {len(PATIENTS)}")
     parts = HEALTHY | PATIENTS[number]
     input_ids, trace = np.asarray(input_ids), {}
     visible = parts["mask"](create_attention_mask(input_ids, config.pad_token_id))

@@ -52,7 +52,8 @@ def check_amounts(amounts):
         raise BertError(f"amounts is a {type(amounts).__name__}, expected a mapping of "
                         "names to numbers")
     if not 1 <= len(amounts) <= MOST_BARS:
-        raise BertError(f"amounts has {len(amounts)} entries, allowed: 1 to {MOST_BARS}")
+        count = len(amounts)
+        raise BertError(f"amounts has {count} entries, allowed: 1 to {MOST_BARS}")
     values = check_numbers("amounts", list(amounts.values()), "(N,)")
     if (values < 0).any():
         name = list(amounts)[int((values < 0).argmax())]

@@ -1,12 +1,12 @@
 """Every colour of the figures, each with one meaning."""
 
-import math
+import sys
 from numbers import Real
 
 import matplotlib
 from matplotlib.colors import Normalize, PowerNorm, to_rgb
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 # The letters of attention. Each is readable as text on white.
 QUERY = "#0060A8"
@@ -52,8 +52,8 @@ def attention_norm(power=1.0):
         If power is not a finite number above 0.
     """
     number = isinstance(power, Real) and not isinstance(power, bool)
-    if not number or not math.isfinite(power) or power <= 0:
-        raise BertError(f"power = {power!r}, allowed: a finite number above 0")
+    if not number or not 0 < power <= sys.float_info.max:
+        raise BertError(f"power = {short(power)}, allowed: a finite number above 0")
     return PowerNorm(gamma=float(power), vmin=0, vmax=1)
 
 

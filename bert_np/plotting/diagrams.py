@@ -6,7 +6,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from bert_np.attention import split_heads
 from bert_np.config import require_config
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.plotting.colours import NEUTRAL, SERIES
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, text_style, token_labels, widest
@@ -160,7 +160,7 @@ def plot_encoder_layer(config, length, *, order="post", title=None):
     """
     require_config(config)
     if order not in ORDERS:
-        raise BertError(f"order = {order!r:.60}, allowed: 'post', 'pre'")
+        raise BertError(f"order = {short(order)}, allowed: 'post', 'pre'")
     check_index("length", length, config.max_position_embeddings + 1)
     parts = ORDERS[order]
     wide = sum(BOXES.get(part, 2 * RADIUS) for part in parts) + 7 * WIRE + 1.1

@@ -8,7 +8,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.plotting import colours
 from bert_np.plotting.figure import AXIS_SIZE
 from bert_np.plotting.labels import (
@@ -268,7 +268,7 @@ def check_decimals(decimals):
     """Refuse a number of digits other than 1 to 6."""
     whole = isinstance(decimals, (int, np.integer)) and not isinstance(decimals, bool)
     if not whole or not 1 <= decimals <= 6:
-        raise BertError(f"decimals = {decimals!r}, allowed: 1 to 6")
+        raise BertError(f"decimals = {short(decimals)}, allowed: 1 to 6")
 
 
 def check_ax(ax):

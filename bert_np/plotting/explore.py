@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.model import bert
@@ -162,7 +162,7 @@ def check_choice(name, value, size):
     """Refuse a number outside 0..size-1."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= value < size:
-        raise BertError(f"{name} = {value!r}, allowed: 0..{size - 1}")
+        raise BertError(f"{name} = {short(value)}, allowed: 0..{size - 1}")
 
 
 def guess(hidden, ids, tokens, model):

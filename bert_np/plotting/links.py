@@ -1,13 +1,12 @@
 """Attention as lines between two columns of tokens."""
 
-import math
 from numbers import Real
 
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.plotting.attention_maps import (
     KEY_LABEL, KEY_STYLE, QUERY_LABEL, QUERY_STYLE, sentence_about)
 from bert_np.plotting.colours import FAINT, NEUTRAL, QUERY, attention_norm
@@ -78,8 +77,8 @@ def plot_links(probs, tokens, *, query=None, mass=0.9, power=1.0, title=None,
 def check_mass(mass):
     """Refuse a share of a row that is not above 0 and up to 1."""
     number = isinstance(mass, Real) and not isinstance(mass, bool)
-    if not number or not math.isfinite(mass) or not 0 < mass <= 1:
-        raise BertError(f"mass = {mass!r}, allowed: above 0, up to 1")
+    if not number or not 0 < mass <= 1:
+        raise BertError(f"mass = {short(mass)}, allowed: above 0, up to 1")
     return float(mass)
 
 

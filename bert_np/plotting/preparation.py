@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 
 TOLERANCE = 1e-4
 ENDS = ("[CLS]", "[SEP]")
@@ -130,22 +130,22 @@ def mean_of_maps(probs, tokens, ndim, mean):
     if mean is None:
         return *check_maps(probs, tokens, ndim), []
     if not isinstance(mean, str) or mean not in MEANS:
-        raise BertError(f"mean = {mean!r}, allowed: None, {list(MEANS)}")
+        raise BertError(f"mean = {short(mean)}, allowed: None, {list(MEANS)}")
     axis = MEANS[mean]
     taken = np.size(axis) if ndim < 4 else 0
     if ndim + taken > 4:
-        raise BertError(f"mean = {mean!r} leaves one map: plot_attention draws it")
+        raise BertError(f"mean = {short(mean)} leaves one map: plot_attention draws it")
     try:
         probs, tokens = check_maps(probs, tokens, ndim + taken)
     except BertError as error:
-        raise BertError(f"{error} (mean = {mean!r})") from None
+        raise BertError(f"{error} (mean = {short(mean)})") from None
     return probs.mean(axis, keepdims=ndim == 4), tokens, [f"mean over {mean}"]
 
 
 def chosen(attention_mask, crop, merge_words, special):
     """Give the changes that were asked for, each with its remark."""
     if not isinstance(special, str) or special not in SPECIAL_NOTES:
-        raise BertError(f"special = {special!r}, allowed: {list(SPECIAL_NOTES)}")
+        raise BertError(f"special = {short(special)}, allowed: {list(SPECIAL_NOTES)}")
     changes = []
     if crop:
         changes.append((partial(crop_padding, attention_mask=attention_mask),
@@ -173,7 +173,7 @@ def block_of(tokens, attention_mask, segment_ids, between):
     if between is None:
         return np.ones((length, length), dtype=bool)
     if not isinstance(between, str) or between not in BETWEEN:
-        raise BertError(f"between = {between!r}, allowed: None, {list(BETWEEN)}")
+        raise BertError(f"between = {short(between)}, allowed: None, {list(BETWEEN)}")
     if segment_ids is None:
         raise BertError(f"segment_ids = None: between = {between!r} needs them, "
                         "an array of shape (T,)")
@@ -387,7 +387,7 @@ def check_index(name, value, length):
     """Give a position as an int, or say which are allowed."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= value < length:
-        raise BertError(f"{name} = {value!r}, allowed: 0 to {length - 1}")
+        raise BertError(f"{name} = {short(value)}, allowed: 0 to {length - 1}")
     return int(value)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.parameters import leaves
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.pages import write_page
@@ -240,7 +240,7 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
     length = sizes.get("T", 1)
     tokens = fitting_tokens(tokens, length)
     if not isinstance(crop, bool):
-        raise BertError(f"crop = {crop!r}, allowed: True, False")
+        raise BertError(f"crop = {short(crop)}, allowed: True, False")
     check_vocabulary(vocabulary, sizes.get("V"))
     keep = np.flatnonzero(real_positions(arrays, row, length) | (not crop))
     labels = tuple(f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}"
@@ -252,7 +252,7 @@ def check_index(name, value, size):
     """Refuse an index outside 0..size-1."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or not 0 <= value < size:
-        raise BertError(f"{name} = {value!r}, allowed: 0..{size - 1}")
+        raise BertError(f"{name} = {short(value)}, allowed: 0..{size - 1}")
 
 
 def fitting_tokens(tokens, length):

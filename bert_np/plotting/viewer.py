@@ -12,7 +12,7 @@ from string import Template
 import numpy as np
 from matplotlib.colors import to_hex
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.plotting import colours
 from bert_np.plotting.attention_maps import (
     KEY_LABEL, MOST_NUMBERS, QUERY_LABEL, only_sentence, plot_attention, plot_heads,
@@ -150,7 +150,8 @@ def choose_maps(maps, tokens, layers, heads):
     for name, chosen, axis in (("layers", layers, -4), ("heads", heads, -3)):
         if maps.ndim < -axis:
             if chosen is not None:
-                raise BertError(f"{name} = {chosen!r}: probs has shape {maps.shape}, "
+                found = short(chosen)
+                raise BertError(f"{name} = {found}: probs has shape {maps.shape}, "
                                 f"without an axis of {name}")
             names.append(None)
         else:
@@ -167,7 +168,7 @@ def check_numbers(name, chosen, count):
     good = [isinstance(n, (int, np.integer)) and not isinstance(n, bool)
             and 0 <= n < count for n in numbers]
     if not all(good) or not numbers or len(set(numbers)) < len(numbers):
-        raise BertError(f"{name} = {chosen!r}, allowed: different numbers "
+        raise BertError(f"{name} = {short(chosen)}, allowed: different numbers "
                         f"from 0 to {count - 1}")
     return [int(n) for n in numbers]
 

@@ -109,6 +109,10 @@ def count_right(logits, labels):
 
 
 def _check_labels(logits, labels):
+    for name, array in (("logits", logits), ("labels", labels)):
+        if not isinstance(array, np.ndarray):
+            kind = type(array).__name__
+            raise BertError(f"{name} is {kind}, allowed: numpy.ndarray")
     if labels.shape != logits.shape[:-1]:
         raise BertError(
             f"labels have shape {labels.shape}, allowed: {logits.shape[:-1]}, "

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.training.losses import IGNORED
 
 
@@ -43,8 +43,15 @@ def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
     Source: Devlin et al. 2018, section 3.1, task 1, and appendix A.1.
     Theirs takes an exact share of each sequence; this, each token alone.
     """
-    if not ((np.asarray(rate) >= 0) & (np.asarray(rate) <= 1)).all():
-        raise BertError(f"rate = {rate!r:.60}, allowed: 0..1")
+    if not isinstance(rng, np.random.Generator):
+        kind = type(rng).__name__
+        raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
+    if not isinstance(input_ids, np.ndarray) or input_ids.dtype.kind not in "iu":
+        found = getattr(input_ids, "dtype", type(input_ids).__name__)
+        raise BertError(f"input_ids is {found}, allowed: an array of integers")
+    rates = np.asarray(rate)
+    if rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates <= 1)).all():
+        raise BertError(f"rate = {short(rate)}, allowed: 0..1")
     special_ids = np.unique(np.asarray(special_ids, np.int64))
     ordinary = np.setdiff1d(np.arange(vocab_size), special_ids)
     if ordinary.size == 0:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.training.losses import IGNORED
 from bert_np.training.toy_grammar import MIX, SUFFIXES, TABLES, TEMPLATES
 
@@ -257,7 +257,7 @@ def _check_draw(rng, size):
         raise BertError(f"rng is {type(rng).__name__}, allowed: "
                         "numpy.random.Generator")
     if not isinstance(size, (int, np.integer)) or size < 1:
-        raise BertError(f"size is {size!r}, allowed: an integer above 0")
+        raise BertError(f"size is {short(size)}, allowed: an integer above 0")
 
 
 def _draw(rng, size, grammar):

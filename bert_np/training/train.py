@@ -1,7 +1,7 @@
 """The training loop: batches in, trained parameters out."""
 
-import math
 import os
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.parameters import check_params
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
+
+MOST = sys.float_info.max
 
 
 class TrainingSettings(NamedTuple):
@@ -193,26 +195,31 @@ def _check_new_file(path):
 
 
 def _check_settings(settings):
+    if not isinstance(settings, TrainingSettings):
+        kind = type(settings).__name__
+        raise BertError(f"settings is {kind}, allowed: TrainingSettings")
     steps, *before = settings.steps, settings.warmup_steps, settings.hold_steps
     whole = all(type(count) is int and count >= 0 for count in (steps, *before))
     if not whole or sum(before) > steps:
         raise BertError(
-            f"settings: warmup_steps, hold_steps = {tuple(before)}, steps = {steps}, "
+            f"settings: warmup_steps, hold_steps = {short(tuple(before))}, "
+            f"steps = {short(steps)}, "
             "allowed: ints >= 0, the two no more than steps together"
         )
     for name, value in settings._asdict().items():
-        if not (isinstance(value, (int, float)) and 0 <= value < math.inf):
-            raise BertError(f"settings: {name} = {value!r}, allowed: a number >= 0")
+        if not (isinstance(value, (int, float)) and 0 <= value <= MOST):
+            found = short(value)
+            raise BertError(f"settings: {name} = {found}, allowed: a number >= 0")
     _check_interval("settings: parts", settings.parts)
     for name in ("beta1", "beta2"):
         beta = getattr(settings, name)
         if beta >= 1:
-            raise BertError(f"settings: {name} = {beta}, allowed: less than 1")
+            raise BertError(f"settings: {name} = {short(beta)}, allowed: less than 1")
 
 
 def _check_interval(name, value):
     if type(value) is not int or value < 1:
-        raise BertError(f"{name} = {value!r}, allowed: an int >= 1")
+        raise BertError(f"{name} = {short(value)}, allowed: an int >= 1")
 
 
 @contextmanager

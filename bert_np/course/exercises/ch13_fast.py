@@ -63,7 +63,7 @@ def _to_512(lengths):
 EXERCISES = (
     Exercise(
         id="13.operations",
-        title="Count the operations of a layer",
+        title="The operations of a layer",
         level=2,
         minutes=8,
         task="Write `my_operations(T, H, F)`: how many multiplications and additions "
@@ -93,11 +93,11 @@ EXERCISES = (
     ),
     Exercise(
         id="13.padding",
-        title="How much of a batch is padding?",
+        title="The share of padding",
         level=1,
         minutes=5,
-        task="Write `my_padding_share(lengths)`: texts of these lengths, an array (B,), "
-             "are padded to the longest of them. Which share of all positions is "
+        task="Write `my_padding_share(lengths)`: texts of these lengths, an array "
+             "(B,), are padded to the longest of them. Which share of all positions is "
              "padding?",
         hints=(
             "The batch has B rows of as many positions as the longest text has.",
@@ -118,11 +118,11 @@ EXERCISES = (
     ),
     Exercise(
         id="13.crossover",
-        title="When is attention half of the work?",
+        title="When attention is half of the work",
         level=2,
         minutes=7,
-        task="With F = 4 H, from which length T on do the two products inside attention "
-             "take as many operations as the six linear maps? Set `crossover` to T for "
+        task="With F = 4 H, from which length T on do the two products inside "
+             "attention take as many operations as the six linear maps? Set `crossover` to T for "
              "MiniLM, whose H is 384.",
         hints=(
             "With F = 4 H the six maps take 2 T (4 + 8) H² = 24 T H².",
