@@ -93,8 +93,8 @@ def start_text(known):
     more = 1e3 * (imports["bert_np"] - imports["numpy"])
     return (f"From a new process to the saved picture of one sentence's attention "
             f"(import, load MiniLM, encode, run, draw): {ours:.2f} s. With "
-            f"transformers and matplotlib: {theirs:.2f} s, {theirs / ours:.1f} times as "
-            f"long. `import bert_np` takes {more:.0f} ms more than `import numpy`.")
+            f"transformers and matplotlib: {theirs:.2f} s, {theirs / ours:.1f} times "
+            f"as long. `import bert_np` takes {more:.0f} ms more than `import numpy`.")
 
 
 def curves_text(known):
