@@ -122,8 +122,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="With F = 4 H, from which length T on do the two products inside "
-             "attention take as many operations as the six linear maps? Set `crossover` "
-             "to T for MiniLM, whose H is 384.",
+             "attention take as many operations as the six linear maps? Set "
+             "`crossover` to T for MiniLM, whose H is 384.",
         hints=(
             "With F = 4 H the six maps take 2 T (4 + 8) H² = 24 T H².",
             "The two products take 4 T² H. Set both equal and divide by 4 T H.",
