@@ -179,8 +179,8 @@ def _times_half(x, u, out):
     """x (1 + tanh(u)) / 2, written to out."""
     np.tanh(u, out=u)
     u += 1
-    u *= x
-    np.multiply(u, 0.5, out=out)
+    u *= 0.5
+    np.multiply(u, x, out=out)
 
 
 def _blocks(*arrays):
