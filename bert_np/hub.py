@@ -100,12 +100,12 @@ def _download_if_there(repo, file, commit):
 
 def _download_file(repo, file, revision):
     """Download a file and compare it with the hash that the hub gives."""
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
     # Asked for first: once the file is in the cache, nothing may fail any more
     # that would leave it there unverified.
     etag = get_hf_file_metadata(hf_hub_url(repo, file, revision=revision)).etag
-    path = Path(hf_hub_download(repo, file, revision=revision))
+    path = _bring(repo, file, revision)
     if not _matches(path, etag):
         path.resolve().unlink()
         path.unlink(missing_ok=True)  # where it was a link
@@ -114,6 +114,18 @@ def _download_file(repo, file, revision):
             "it was removed: try again, or over another network"
         )
     return path
+
+
+def _bring(repo, file, revision):
+    """Download a file; from nothing where what an earlier try left is wrong."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(repo, file, revision=revision))
+    except OSError as error:
+        if "Consistency check failed" not in str(error):
+            raise
+        return Path(hf_hub_download(repo, file, revision=revision, force_download=True))
 
 
 def _matches(path, etag):

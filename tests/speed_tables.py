@@ -58,8 +58,8 @@ def times_text(known):
     products = at["products"]["seconds"] / at["fast"]["seconds"]
     return "\n".join([*lines, "", (
         "\"padded\" has texts of 8 to 128 tokens. \"products alone\" are the fast "
-        f"path's matrix products, in its threads; at (8, 128) they take {products:.0%} of "
-        "its time. The bound is what the machine's own products "
+        f"path's matrix products, in its threads; at (8, 128) they take "
+        f"{products:.0%} of its time. The bound is what the machine's own products "
         f"({bounds['products, GFLOP/s']} GFLOP/s, measured on large matrices) and "
         f"memory ({bounds['memory, GB/s']} GB/s) allow. What is left of a long text is "
         "softmax and GELU: NumPy computes exp and tanh on one core.")])
@@ -93,7 +93,7 @@ def start_text(known):
     """From a new process to a picture; what an import costs."""
     start, imports = known["start"]["figures"], known["import"]["figures"]
     ours, theirs = start["bert_np"], start["transformers and matplotlib"]
-    more = 1e3 * (imports["bert_np"] - imports["numpy"])
+    more = 1e3 * imports["bert_np after numpy"]
     return (f"From a new process to the saved picture of one sentence's attention "
             f"(import, load MiniLM, encode, run, draw): {ours:.2f} s. With "
             f"transformers and matplotlib: {theirs:.2f} s, {theirs / ours:.1f} times "
