@@ -19,7 +19,7 @@ TEACHING = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
 
 def test_the_contents_are_those_of_the_notebooks():
     assert with_contents(TEXT) == TEXT
-    assert [path.stem[:2] for path in CHAPTERS] == [f"{n:02}" for n in range(13)]
+    assert [path.stem[:2] for path in CHAPTERS] == [f"{n:02}" for n in range(14)]
 
 
 def test_all_fifteen_misconceptions_have_their_chapter():

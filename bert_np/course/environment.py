@@ -53,7 +53,7 @@ def environment_rows():
     rows.append(("model toy", toy, toy == "found", "chapters 08, 10 to 12"))
     cached = is_cached()
     fetch = "fetch it: python -m bert_np.pretrained"
-    purpose = "chapters 01, 02, 07 to 11" if cached else fetch
+    purpose = "chapters 01, 02, 07 to 11, 13" if cached else fetch
     found = "found" if cached else "none"
     rows.append((f"model {MINILM.name}", found, cached, purpose))
     return rows
