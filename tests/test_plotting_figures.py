@@ -408,7 +408,8 @@ def test_curves_draw_the_numbers_given():
         assert line.get_label() == name
     assert len({line.get_linestyle() for line in figure.axes[0].lines}) == 2
     assert describe(figure) == (
-        "Lines of loss over 3 steps: a from 3 to 1; b from 0 to 2.")
+        "Lines of loss over 3 steps: a from 3 to 1 (between 1 and 3); "
+        "b from 0 to 2 (between 0 and 2).")
     logged = plot_by_layer(curves, log=True)
     assert logged.axes[0].get_yscale() == "log"
     assert title_of(logged) == "not drawn: 1 of the values, 0 or less"

@@ -185,7 +185,7 @@ def new_panels(count, columns, data, side, title, notes):
     margin = key_margin(token_labels(data.keys), width)
     figure = new_figure(
         max(columns * (width + 0.08), 2.4) + widest(token_labels(data.queries)) + 1.2,
-        max(rows * (height + 0.28), 2.2) + margin + 0.6, title, notes)
+        max(rows * (height + 0.28), 2.2) + margin + 0.9, title, notes)
     figure.supxlabel(KEY_LABEL, **KEY_STYLE)
     figure.supylabel(QUERY_LABEL, **QUERY_STYLE)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()

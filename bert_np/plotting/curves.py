@@ -149,21 +149,10 @@ def draw_curves(ax, curves, x, ylabel, log, markers=("",)):
 
 
 def describe_curves(curves, ylabel, places):
-    """Say where each line begins and ends, and how far it goes between."""
+    """Say where each line begins and ends, and between which values it stays."""
     parts = [f"{name or ylabel or 'the value'} from {values[0]:.3g} to {values[-1]:.3g}"
-             f"{beyond(values)}" for name, values in curves.items()]
+             f" (between {values.min():.3g} and {values.max():.3g})"
+             for name, values in curves.items()]
     count = len(next(iter(curves.values())))
     what = f" of {ylabel}" if ylabel and "" not in curves else ""
     return f"Lines{what} over {count} {places}: {'; '.join(parts)}."
-
-
-def beyond(values):
-    """Name the least and the largest value where they are not at the ends.
-
-    >>> beyond(np.array([1.0, 3.0, 0.5, 2.0]))
-    ', least 0.5, largest 3'
-    """
-    ends = values[[0, -1]]
-    least = f", least {values.min():.3g}" if values.min() < ends.min() else ""
-    largest = f", largest {values.max():.3g}" if values.max() > ends.max() else ""
-    return least + largest
