@@ -12,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import safetensors
-from hostile.awaiting import AWAITING
 from hostile.outcomes import KINDS, assert_outcome
 from make_robustness import FIGURES, write_figures
 
-OPEN = "not yet right"
 TEXT = [
     "Files and calls are made by code in `tests/hostile/`, each with its expected "
     "outcome. Refused: `BertError` of at most 300 characters that holds the culprit, "
@@ -48,9 +46,6 @@ MENDED = [
     "A hub whose header announced fewer bytes than it sent broke the connection "
     "between the download and the check of the hash, and a file cut in half stayed in "
     "the cache: the hash is asked for before the download.",
-]
-# Mended in the modules that AWAITING names, once it is empty.
-MENDED_LATER = [
     "`next_sentence` with an empty second text, or None, scored a single text in "
     "silence; a tokenizer of another type raised AttributeError.",
     "`top_words` named words for logits of fewer columns than the vocabulary; "
@@ -63,15 +58,12 @@ MENDED_LATER = [
 
 
 def count(group, kind, folder):
-    """How many cases are refused, accepted, and not yet right."""
-    found = {"refused": 0, "accepted": 0, OPEN: 0}
+    """How many cases are refused, and how many accepted."""
+    found = {"refused": 0, "accepted": 0}
     for number, case in enumerate(group):
         place = folder / str(number)
         place.mkdir()
-        if case.name in AWAITING:
-            found[OPEN] += 1
-        else:
-            found[assert_outcome(kind, case, place)] += 1
+        found[assert_outcome(kind, case, place)] += 1
     return found
 
 
@@ -97,11 +89,9 @@ def summed(rows, kind):
 
 def figures(rows):
     """What tests/robustness/outcomes.json holds."""
-    columns = ["cases", "refused", "accepted, values right", OPEN]
+    columns = ["cases", "refused", "accepted, values right"]
     totals = [summed(rows, kind) for kind in [*KINDS, "together"]]
     tables = [["kind", *columns]], [["kind", "group", *columns]]
-    whole = all(row[-1] == 0 for row in rows)  # the last column is empty
-    cut = (lambda row: row[:-1]) if whole else list
     return {
         "order": 10,
         "section": "Hostile files and arguments",
@@ -113,10 +103,10 @@ def figures(rows):
         },
         "text": TEXT,
         "tables": [
-            {"columns": cut(head[0]), "rows": [cut(row) for row in body]}
+            {"columns": head[0], "rows": body}
             for head, body in zip(tables, (totals, rows))
         ],
-        "mended": MENDED + [line for line in MENDED_LATER if not AWAITING],
+        "mended": MENDED,
     }
 
 

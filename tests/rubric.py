@@ -19,7 +19,6 @@ import time
 from typing import NamedTuple
 
 import nbformat
-import numpy as np
 from run_notebooks import (
     NOTEBOOKS, ROOT, code_cells, execute, printed, same_output, stated_seconds,
     warnings)

@@ -7,23 +7,13 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hostile.awaiting import AWAITING
 from hostile.outcomes import KINDS, assert_outcome, attempt, call_of, cases, lay_out
 
 ROOT = Path(__file__).parents[1]
 
 
 def params(kind):
-    return [
-        pytest.param(
-            case,
-            id=case.name[:70],
-            marks=[pytest.mark.xfail(reason=AWAITING[case.name], strict=True)]
-            if case.name in AWAITING
-            else [],
-        )
-        for case in cases(kind)
-    ]
+    return [pytest.param(case, id=case.name[:70]) for case in cases(kind)]
 
 
 @pytest.mark.parametrize("case", params("weight files"))

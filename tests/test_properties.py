@@ -219,8 +219,8 @@ def test_nothing_given_is_written_to():
     run(*copies, params=params, rng=np.random.default_rng(0), trace={})
     for array, given in zip(copies, (INPUT_IDS, SEGMENT_IDS, np.ones((2, 5)))):
         assert np.array_equal(array, given)
-    for (path, array), (_, given) in zip(leaves(params), leaves(PARAMS[np.float64])):
-        assert np.array_equal(array, given), path
+    for (path, array), (_, before) in zip(leaves(params), leaves(PARAMS[np.float64])):
+        assert np.array_equal(array, before), path
 
 
 def test_everything_given_may_be_read_only():

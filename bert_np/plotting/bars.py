@@ -6,8 +6,8 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.plotting.colours import FAINT, NEUTRAL
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
+from bert_np.plotting.drawing import axes_to_draw_on
+from bert_np.plotting.figure import AXIS_SIZE, finish
 from bert_np.plotting.labels import LABEL_SIZE, text_style, token_labels
 from bert_np.plotting.preparation import check_numbers
 
@@ -39,7 +39,7 @@ def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     total = values.sum()
     shares = values / total if total else values
     texts = [f"{value:.3g}  {share:.0%}" for value, share in zip(values, shares)]
-    ax = bar_axes(ax, len(names), title)
+    ax = axes_to_draw_on(ax, 8.0, bars_height(len(names)), title)
     draw_bars(ax, names, values, texts, xlabel)
     most = names[int(values.argmax())]
     return finish(ax, f"Bars of {xlabel or 'amounts'}, {total:.3g} in all: most in "
@@ -61,13 +61,9 @@ def check_amounts(amounts):
     return token_labels(list(map(str, amounts)), LONGEST_NAME), values
 
 
-def bar_axes(ax, count, title):
-    """Give the Axes for so many bars, with the title."""
-    if ax is None:
-        return new_figure(8.0, 0.32 * count + 0.5, title).add_subplot()
-    check_ax(ax)
-    add_title(ax, title, [], ax.bbox.width / ax.figure.figure.dpi)
-    return ax
+def bars_height(count):
+    """The height of a figure of so many bars, in inches."""
+    return 0.32 * count + 0.5
 
 
 def draw_bars(ax, names, values, texts, xlabel):

@@ -6,8 +6,8 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.plotting.colours import DASHES, FAINT, SERIES
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
+from bert_np.plotting.drawing import axes_to_draw_on, side_legend
+from bert_np.plotting.figure import AXIS_SIZE, finish
 from bert_np.plotting.labels import LABEL_SIZE, text_style, token_labels, widest
 from bert_np.plotting.preparation import check_numbers, check_tokens
 
@@ -118,13 +118,9 @@ def curve_axes(ax, curves, title, log):
     """Give the Axes to draw on, with the title and what is left out."""
     zeros = sum(int((values <= 0).sum()) for values in curves.values())
     notes = [f"not drawn: {zeros} of the values, 0 or less"] if log and zeros else []
-    if ax is None:
-        named = [name for name in curves if name]
-        side = widest(token_labels(named, LONGEST_NAME)) + 0.8 if len(named) > 1 else 0
-        return new_figure(6.5 + side, 3.4, title, notes).add_subplot()
-    check_ax(ax)
-    add_title(ax, title, notes, ax.bbox.width / ax.figure.figure.dpi)
-    return ax
+    named = [name for name in curves if name]
+    side = widest(token_labels(named, LONGEST_NAME)) + 0.8 if len(named) > 1 else 0
+    return axes_to_draw_on(ax, 6.5 + side, 3.4, title, notes)
 
 
 def draw_curves(ax, curves, x, ylabel, log, markers=("",)):
@@ -138,9 +134,7 @@ def draw_curves(ax, curves, x, ylabel, log, markers=("",)):
     if log and any((values > 0).any() for values in curves.values()):
         ax.set_yscale("log")
     if len(curves) > 1:
-        legend = ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False)
-        for text in legend.get_texts():
-            text.set(fontsize=LABEL_SIZE, **text_style([text.get_text()]))
+        side_legend(ax)
     ax.set_ylabel(ylabel, fontsize=AXIS_SIZE, **text_style([ylabel]))
     ax.tick_params(labelsize=LABEL_SIZE)
     ax.spines[["top", "right"]].set_visible(False)

@@ -10,7 +10,7 @@ from matplotlib.transforms import Bbox
 
 from bert_np.errors import BertError, short
 from bert_np.plotting import colours
-from bert_np.plotting.figure import AXIS_SIZE
+from bert_np.plotting.figure import AXIS_SIZE, add_title, new_figure
 from bert_np.plotting.labels import (
     LABEL_SIZE, LETTER, LINE, is_turned, text_style, thin)
 
@@ -276,3 +276,19 @@ def check_ax(ax):
     if not isinstance(ax, Axes):
         raise BertError(f"ax is a {type(ax).__name__}, expected a matplotlib Axes")
     return max(1.0, min(ax.bbox.width, ax.bbox.height) / ax.figure.figure.dpi)
+
+
+def axes_to_draw_on(ax, width, height, title, notes=()):
+    """Make the Axes of a new figure, or take those given; with the title."""
+    if ax is None:
+        return new_figure(width, height, title, notes).add_subplot()
+    check_ax(ax)
+    add_title(ax, title, notes, ax.bbox.width / ax.figure.figure.dpi)
+    return ax
+
+
+def side_legend(ax):
+    """Name the lines and marks of an Axes at its right, over no data."""
+    legend = ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False)
+    for text in legend.get_texts():
+        text.set(fontsize=LABEL_SIZE, **text_style([text.get_text()]))

@@ -5,7 +5,8 @@ import numpy as np
 from bert_np.config import BertConfig
 from bert_np.errors import BertError
 from bert_np.parameters import parameter_ledger
-from bert_np.plotting.bars import bar_axes, draw_bars
+from bert_np.plotting.bars import bars_height, draw_bars
+from bert_np.plotting.drawing import axes_to_draw_on
 from bert_np.plotting.figure import finish
 
 
@@ -32,7 +33,7 @@ def plot_parameters(config, *, heads=False, title=None, ax=None):
     parts, model = count_parts(config, heads)
     counts = np.array(list(parts.values()))
     texts = [f"{count:,}  {count / model:.1%}" for count in counts]
-    ax = bar_axes(ax, len(parts), title)
+    ax = axes_to_draw_on(ax, 8.0, bars_height(len(parts)), title)
     draw_bars(ax, list(parts), counts / 1e6, texts,
               f"million parameters, of {model:,} in the model")
     return finish(ax, describe_parameters(parts, model))

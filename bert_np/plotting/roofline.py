@@ -8,9 +8,9 @@ from matplotlib.ticker import NullFormatter
 from bert_np.errors import BertError
 from bert_np.plotting.colours import DASHES, FAINT, SERIES
 from bert_np.plotting.curves import LONGEST_NAME
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
-from bert_np.plotting.labels import LABEL_SIZE, text_style, token_labels, widest
+from bert_np.plotting.drawing import axes_to_draw_on, side_legend
+from bert_np.plotting.figure import AXIS_SIZE, finish
+from bert_np.plotting.labels import LABEL_SIZE, token_labels, widest
 from bert_np.plotting.preparation import check_numbers
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
@@ -47,12 +47,7 @@ def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
     names, x, y = check_points(points)
     products = check_limit("products", products)
     bandwidth = check_limit("bandwidth", bandwidth)
-    if ax is None:
-        side = widest(names) + 0.8
-        ax = new_figure(6.0 + side, 3.6, title).add_subplot()
-    else:
-        check_ax(ax)
-        add_title(ax, title, [], ax.bbox.width / ax.figure.figure.dpi)
+    ax = axes_to_draw_on(ax, 6.8 + widest(names), 3.6, title)
     draw_roof(ax, x, products, bandwidth)
     for i, name in enumerate(names):
         ax.plot(x[i], y[i], MARKERS[i % len(MARKERS)], label=name, markersize=8,
@@ -103,8 +98,6 @@ def finish_axes(ax):
         axis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("operations for each byte of memory", fontsize=AXIS_SIZE)
     ax.set_ylabel("GFLOP/s", fontsize=AXIS_SIZE)
-    legend = ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False)
-    for text in legend.get_texts():
-        text.set(fontsize=LABEL_SIZE, **text_style([text.get_text()]))
+    side_legend(ax)
     ax.tick_params(labelsize=LABEL_SIZE)
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,8 +1,8 @@
 """The likeliest words behind a [MASK]."""
 
 from bert_np.plotting.colours import FAINT, NEUTRAL
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
+from bert_np.plotting.drawing import axes_to_draw_on
+from bert_np.plotting.figure import AXIS_SIZE, finish
 from bert_np.plotting.labels import LABEL_SIZE, text_style, token_labels, widest
 from bert_np.plotting.preparation import check_numbers, check_rows, refuse
 
@@ -30,12 +30,8 @@ def plot_top_words(words, probs, *, title=None, ax=None):
     probs = check_numbers("probs", probs, "(N,)")
     refuse("probs", probs, (probs < 0) | (probs > 1 + 1e-6), "allowed 0 to 1")
     labels = token_labels(check_rows("probs", probs, words))
-    if ax is None:
-        high = min(9.0, 0.28 * len(labels) + 0.5)
-        ax = new_figure(widest(labels) + 5.0, high, title).add_subplot()
-    else:
-        check_ax(ax)
-        add_title(ax, title, [], ax.bbox.width / ax.figure.figure.dpi)
+    high = min(9.0, 0.28 * len(labels) + 0.5)
+    ax = axes_to_draw_on(ax, widest(labels) + 5.0, high, title)
     draw_words(ax, labels, probs)
     return finish(ax, f"The probabilities of {len(labels)} words, "
                       f"{labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
