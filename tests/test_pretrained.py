@@ -425,6 +425,24 @@ def test_a_faulty_answer_is_one_error_and_leaves_nothing(
     assert is_tiny(load_pretrained("owner/tiny"))
 
 
+def test_what_an_earlier_try_left_wrong_is_fetched_from_nothing(
+    hub, hub_cache, monkeypatch
+):
+    import huggingface_hub
+
+    download, forced = huggingface_hub.hf_hub_download, []
+
+    def as_older_releases_do(*args, force_download=False, **more):
+        forced.append(force_download)
+        if not force_download:
+            raise OSError("Consistency check failed: file should be of size 2")
+        return download(*args, force_download=True, **more)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", as_older_releases_do)
+    assert is_tiny(load_pretrained("owner/tiny"))
+    assert forced == [False, True] * (len(forced) // 2) and len(forced) >= 4
+
+
 @pytest.mark.parametrize("etag, accepted", [
     (hashlib.sha256(b"abc").hexdigest(), True),
     (hashlib.sha256(b"").hexdigest(), False),
