@@ -1,6 +1,5 @@
 """The sizes and switches of a BERT: the fields of a ``config.json``."""
 
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -174,6 +173,7 @@ def read_json(path):
 
 def parse_json(text, source):
     """Decode JSON text strictly; ``source`` names it in the message."""
+    import json  # `import bert_np` stays quick
 
     def unique(pairs):
         values = dict(pairs)

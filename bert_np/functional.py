@@ -19,7 +19,7 @@ ERF_COEFFICIENTS = (
     -5.985687396e-6,
     1.589600195e-7,
 )
-BLOCK = 2**15  # values that stay in the cache while a formula is worked out
+BLOCK = 2**16  # values that stay in the cache while a formula is worked out
 
 
 def linear(x, W, b):
@@ -99,9 +99,11 @@ def softmax(x, axis=-1, out=None):
     >>> softmax(np.array([2.0, 1.0, 0.0])).round(4)
     array([0.6652, 0.2447, 0.09  ])
     """
-    y = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
-    np.exp(y, out=y)
-    y /= y.sum(axis=axis, keepdims=True)
+    y = np.empty(x.shape, x.dtype) if out is None else out
+    for part, probs in _blocks(x, y, axis):
+        np.subtract(part, part.max(axis=axis, keepdims=True), out=probs)
+        np.exp(probs, out=probs)
+        probs /= probs.sum(axis=axis, keepdims=True)
     return y
 
 
@@ -183,11 +185,18 @@ def _times_half(x, u, out):
     np.multiply(u, x, out=out)
 
 
-def _blocks(*arrays):
-    """Cut arrays of one shape into flat parts of at most BLOCK values."""
-    flat = [array.reshape(-1) for array in arrays]
-    for start in range(0, flat[0].size, BLOCK):
-        yield [array[start:start + BLOCK] for array in flat]
+def _blocks(x, y, axis=-1):
+    """Cut x, and y to be written, into parts of whole rows, some BLOCK values.
+
+    Where rows are not along the axis, or y is a view, all is one part.
+    """
+    if x.size <= BLOCK or axis != -1 or not y.flags.c_contiguous:
+        yield np.atleast_1d(x, y)
+        return
+    rows = max(1, BLOCK // x.shape[-1])
+    x, y = (array.reshape(-1, array.shape[-1]) for array in (x, y))
+    for start in range(0, len(x), rows):
+        yield x[start:start + rows], y[start:start + rows]
 
 
 @np.errstate(over="ignore")

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.errors import BertError, short
-from bert_np.mistakes import clip_masked, explain
 from bert_np.parameters import leaves
 
 
@@ -126,6 +125,8 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
         Where the traces have no stage in common, or a stage is no array
         of numbers.
     """
+    from bert_np.mistakes import clip_masked, explain  # `import bert_np` stays quick
+
     stages_a, stages_b = dict(leaves(trace_a)), dict(leaves(trace_b))
     common = [stage for stage in stages_a if stage in stages_b]
     if not common:
@@ -142,7 +143,7 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
             hint = f"shape {b.shape}, expected {a.shape}"
             return Comparison(False, stage, math.nan, (), math.nan, math.nan,
                               hint, len(common), missing)
-        gap, index = _largest_gap(stage, a, b, rtol, atol)
+        gap, index = _largest_gap(*(clip_masked(stage, x) for x in (a, b)), rtol, atol)
         if index is not None:
             hint = explain(stage, b, stages_a, params)
             return Comparison(False, stage, gap, index, float(a[index]),
@@ -168,11 +169,10 @@ def _as_numbers(name, stage, values):
     return array
 
 
-def _largest_gap(stage, a, b, rtol, atol):
+def _largest_gap(a, b, rtol, atol):
     """The largest |a - b|, and its index where a and b do not agree."""
     _check_tolerance("rtol", rtol)
     _check_tolerance("atol", atol)
-    a, b = clip_masked(stage, a), clip_masked(stage, b)
     if a.size == 0:
         return 0.0, None
     with np.errstate(invalid="ignore"):

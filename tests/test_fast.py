@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bert_np import BertConfig, BertError, bert, init_params
+from bert_np import BertConfig, BertError, bert, fast, init_params
 from bert_np.fast import TOKENS_AT_ONCE, fast_bert, prepare
 from bert_np.parameters import leaves, map_leaves
 
@@ -93,6 +93,31 @@ def test_the_number_of_threads_does_not_change_a_bit():
         for name in ("last_hidden_state", "pooler_output"):
             assert np.array_equal(other[name], results[0][name])
         assert np.array_equal(other["attention_probs"], results[0]["attention_probs"])
+
+
+@pytest.mark.parametrize("processors, parts, threaded", [
+    (1, 1, False), (1, 2, True), (2, 1, False), (2, 2, True), (2, 9, True),
+    (8, 1, False), (8, 2, False), (8, 3, True), (8, 9, True), (None, 2, True),
+])  # fmt: skip
+def test_few_parts_are_left_to_the_threads_of_blas(
+    monkeypatch, processors, parts, threaded
+):
+    monkeypatch.setattr(fast.os, "cpu_count", lambda: processors)
+    with fast._threads(parts, None) as run_all:
+        assert (run_all is not map) == threaded
+        assert list(run_all(lambda n: n * n, range(parts))) == [
+            n * n for n in range(parts)]
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 2**18])
+def test_heads_taken_some_at_a_time_change_no_bit(monkeypatch, at_once):
+    params, config = model((5, 4, 9, 2))
+    inputs = batch(np.random.default_rng(7), [9, 5, 7])
+    whole = both(params, config, inputs)[1]
+    monkeypatch.setattr(fast, "SCORES_AT_ONCE", at_once)
+    found = both(params, config, inputs)[1]
+    assert np.array_equal(found["last_hidden_state"], whole["last_hidden_state"])
+    assert np.array_equal(found["attention_probs"], whole["attention_probs"])
 
 
 def test_without_attention_the_rest_is_the_same():

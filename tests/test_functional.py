@@ -157,6 +157,21 @@ def test_softmax_writes_where_it_is_told():
     assert functional.softmax(x, out=x) is x and np.array_equal(x, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [-1, 2, 0])
+def test_softmax_in_blocks_is_that_of_single_rows(axis, dtype):
+    shape = (7, 43, functional.BLOCK // 100)
+    x = np.random.default_rng(0).normal(0, 9, shape).astype(dtype)
+    assert x.size > 2 * functional.BLOCK and functional.BLOCK % shape[-1]
+    expected = np.apply_along_axis(functional.softmax, axis, x)
+    before, strided = x.copy(), np.empty((*shape, 2), dtype)[..., 0]
+    for place in (None, np.empty_like(x), np.empty_like(x, order="F"), strided):
+        y = functional.softmax(x, axis, place)
+        assert y.dtype == dtype and np.array_equal(x, before)
+        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=0)
+        assert place is None or y is place
+
+
 def test_the_two_gelus_differ_by_as_much_as_documented():
     x = np.linspace(-6, 6, 10_001)
     gap = np.abs(functional.gelu(x) - functional.gelu_tanh(x)).max()

@@ -153,6 +153,7 @@ def measure_start(folder, count):
     return whole_processes({
         "bert_np": [HERE / "quick_start.py", "bert_np"],
         "transformers and matplotlib": [HERE / "quick_start.py", "transformers"],
+        "drawing alone": [HERE / "quick_start.py", "drawing"],
     }, folder, count)
 
 
