@@ -128,7 +128,7 @@ def _layer(x, params, qkv, config, texts, maps):
     update += x
     x = layer_norm(update, **params["attention_norm"], eps=eps)
     inner = linear(x, **params["ffn"]["inner"])
-    inner = getattr(functional, config.activation)(inner)
+    inner = getattr(functional, config.activation)(inner, out=inner)
     update = linear(inner, **params["ffn"]["outer"])
     update += x
     return layer_norm(update, **params["ffn_norm"], eps=eps)

@@ -33,7 +33,8 @@ def feed_forward(x, params, config, *, trace=None):
     """
     activation = getattr(functional, config.activation)
     inner = linear(x, **params["inner"])  # (B, T, F)
-    activated = activation(inner)
+    record(trace, inner=inner)
+    activated = activation(inner, out=inner)
     outer = linear(activated, **params["outer"])  # (B, T, H)
-    record(trace, inner=inner, activated=activated, outer=outer)
+    record(trace, activated=activated, outer=outer)
     return outer

@@ -100,7 +100,7 @@ def softmax(x, axis=-1, out=None):
     array([0.6652, 0.2447, 0.09  ])
     """
     y = np.empty(x.shape, x.dtype) if out is None else out
-    for part, probs in _blocks(x, y, axis):
+    for part, probs in _blocks(x, y, axis):  # parts that stay in the cache
         np.subtract(part, part.max(axis=axis, keepdims=True), out=probs)
         np.exp(probs, out=probs)
         probs /= probs.sum(axis=axis, keepdims=True)
@@ -147,7 +147,7 @@ def _atanh_erf(x):
     return y
 
 
-def gelu(x):
+def gelu(x, out=None):
     """Weigh each value by the chance that a normal variate is below it.
 
     x Phi(x) = x (1 + erf(x / sqrt(2))) / 2. HuggingFace calls it "gelu".
@@ -156,6 +156,8 @@ def gelu(x):
     Parameters
     ----------
     x : ndarray of shape (...)
+    out : ndarray of shape (...), optional
+        As of softmax.
 
     Returns
     -------
@@ -169,11 +171,11 @@ def gelu(x):
     Source: Hendrycks & Gimpel 2016, section 2.
     """
     if x.dtype.itemsize > 4:
-        return x * (1 + erf(x * math.sqrt(0.5))) / 2
-    y = np.empty(x.shape, x.dtype)
-    for part, out in _blocks(x, y):
+        return np.multiply(x, (1 + erf(x * math.sqrt(0.5))) / 2, out=out)
+    y = np.empty(x.shape, x.dtype) if out is None else out
+    for part, result in _blocks(x, y):
         u = _atanh_erf(part * math.sqrt(0.5))
-        _times_half(part, u, out)
+        _times_half(part, u, result)
     return y
 
 
@@ -200,7 +202,7 @@ def _blocks(x, y, axis=-1):
 
 
 @np.errstate(over="ignore")
-def gelu_tanh(x):
+def gelu_tanh(x, out=None):
     """GELU with tanh for erf; up to 4.7e-4 from the exact form.
 
     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))) / 2. HuggingFace calls it
@@ -209,6 +211,8 @@ def gelu_tanh(x):
     Parameters
     ----------
     x : ndarray of shape (...)
+    out : ndarray of shape (...), optional
+        As of softmax.
 
     Returns
     -------
@@ -221,29 +225,31 @@ def gelu_tanh(x):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    y = np.empty(x.shape, x.dtype)
-    for part, out in _blocks(x, y):
+    y = np.empty(x.shape, x.dtype) if out is None else out
+    for part, result in _blocks(x, y):
         u = part * part
         u *= 0.044715
         u += 1
         u *= part
         u *= math.sqrt(2 / math.pi)
-        _times_half(part, u, out)
+        _times_half(part, u, result)
     return y
 
 
-def relu(x):
+def relu(x, out=None):
     """Keep positive values and set the others to 0: max(x, 0).
 
     Parameters
     ----------
     x : ndarray of shape (...)
+    out : ndarray of shape (...), optional
+        As of softmax.
 
     Returns
     -------
     ndarray of shape (...)
     """
-    return np.maximum(x, 0)
+    return np.maximum(x, 0, out=out)
 
 
 def dropout_mask(shape, rate, rng, dtype):

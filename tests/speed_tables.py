@@ -98,8 +98,9 @@ def start_text(known):
     return (f"From a new process to the saved picture of one sentence's attention "
             f"(import, load MiniLM, encode, run, draw): {ours:.2f} s. With "
             f"transformers and matplotlib: {theirs:.2f} s, {theirs / ours:.1f} times "
-            f"as long. Without any model, to import matplotlib, draw and save the same "
-            f"picture takes {drawing:.2f} s. `import bert_np` takes {more:.0f} ms more than `import numpy`.")
+            f"as long. To import matplotlib, draw and save the same picture without a "
+            f"model takes {drawing:.2f} s. `import bert_np` takes {more:.0f} ms more "
+            f"than `import numpy`.")
 
 
 def curves_text(known):

@@ -193,10 +193,11 @@ PARAMS = random_params()
 LAYER = PARAMS["layers"][0]
 X, HEADS = np.ones((2, 5, 21)), np.ones((2, 3, 5, 7))
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
-ELEMENTWISE = ("softmax", "erf", "gelu", "gelu_tanh", "relu")
 CALLS = {
-    **{getattr(functional, name): (X,) for name in ELEMENTWISE},
+    functional.erf: (X,),
     functional.softmax: (X, -1, np.empty_like(X)),
+    **{function: (X, np.empty_like(X))
+       for function in (functional.gelu, functional.gelu_tanh, functional.relu)},
     functional.linear: (X, np.ones((21, 11)), np.ones(11)),
     functional.layer_norm: (X, np.ones(21), np.ones(21), 1e-12),
     functional.dropout: (X, np.ones(X.shape)),

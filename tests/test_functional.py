@@ -149,12 +149,18 @@ def test_blocks_and_strides_do_not_change_an_activation(name, dtype):
     assert function(x[:0].astype(dtype)).shape == (0, x.shape[1])
 
 
-def test_softmax_writes_where_it_is_told():
-    x = np.array([[2.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
-    expected, place = functional.softmax(x), np.empty_like(x)
-    assert functional.softmax(x, out=place) is place
-    assert np.array_equal(place, expected)
-    assert functional.softmax(x, out=x) is x and np.array_equal(x, expected)
+@pytest.mark.parametrize("name", ["softmax", "gelu", "gelu_tanh", "relu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_results_are_written_where_they_are_told(name, dtype):
+    function, size = getattr(functional, name), functional.BLOCK // 20
+    for shape in ((2, 3), (7, 5, size)):
+        x = np.random.default_rng(0).normal(0, 3, shape).astype(dtype)
+        before, expected = x.copy(), function(x)
+        for place in (np.empty_like(x), np.empty_like(x, order="F")):
+            assert function(x, out=place) is place
+            np.testing.assert_allclose(place, expected, rtol=1e-5, atol=1e-9)
+            assert np.array_equal(x, before)
+        assert function(x, out=x) is x and np.array_equal(x, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

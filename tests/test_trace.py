@@ -271,7 +271,7 @@ FAULTY = [
       for hint, gelu in (
           ("tanh GELU; this model has the erf form", functional.gelu_tanh),
           ("ReLU in the place of GELU", functional.relu),
-          ("the activation is missing", lambda x: x),
+          ("the activation is missing", lambda x, out=None: x),
       )],
     *[(stage, "erf GELU; this model has the tanh form",
        {"patch": (module, "functional", SimpleNamespace(gelu_tanh=functional.gelu)),
