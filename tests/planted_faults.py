@@ -95,7 +95,8 @@ MODEL = {
          "activated = inner"),
         ("recorded after it is overwritten",
          "    record(trace, inner=inner)\n    activated = activation(inner, out=inner)",
-         "    activated = activation(inner, out=inner)\n    record(trace, inner=inner)"),
+         "    activated = activation(inner, out=inner)\n"
+         "    record(trace, inner=inner)"),
     ],
     "encoder": [
         ("no residual", "x + dropout(update, mask)", "dropout(update, mask)"),
