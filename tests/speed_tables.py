@@ -23,8 +23,8 @@ def read_figures():
 
 def speed_text(known):
     """All tables and sentences, as Markdown."""
-    return "\n\n".join([times_text(known), memory_text(known), start_text(known),
-                        curves_text(known)])
+    return "\n\n".join([times_text(known), shares_text(known), memory_text(known),
+                        start_text(known), curves_text(known)])
 
 
 def called(workload):
@@ -61,14 +61,30 @@ def times_text(known):
         f"path's matrix products, in its threads; at (8, 128) they take "
         f"{products:.0%} of its time. The bound is what the machine's own products "
         f"({bounds['products, GFLOP/s']} GFLOP/s, measured on large matrices) and "
-        f"memory ({bounds['memory, GB/s']} GB/s) allow. What is left of a long text is "
-        "softmax and GELU: NumPy computes exp and tanh on one core.")])
+        f"memory ({bounds['memory, GB/s']} GB/s) allow.")])
 
 
 def cell(found):
     """A ratio and its quartiles."""
     low, high = found["quartiles"]
     return f"{found['ratio']:.2f} ({low:.2f}–{high:.2f})"
+
+
+def shares_text(known):
+    """Which steps take the plain path's time."""
+    figures = known["shares"]["figures"]
+    steps = list(figures["8x128"])
+    names = {"attention": "q kᵀ and probs v"}
+    lines = ["Where the time of \"plain\" goes:", "",
+             "| (B, T) | " + " | ".join(names.get(s, s) for s in steps) + " |",
+             "|---|" + "---:|" * len(steps)]
+    lines += [f"| {called(workload)} | "
+              + " | ".join(f"{found[step]:.0%}" for step in steps) + " |"
+              for workload, found in figures.items()]
+    at = figures["1x512"]
+    return "\n".join([*lines, "", (
+        "NumPy computes exp and tanh on one core; the products use all. In a long text "
+        f"softmax and GELU take {at['softmax'] + at['GELU']:.0%} of the time.")])
 
 
 def memory_text(known):

@@ -117,7 +117,8 @@ def write_values(image, values, cell, decimals=2, visible=None):
         image.axes.text(
             j, i, texts[i, j], ha="center", va="center", fontsize=LABEL_SIZE,
             color=colours.text_colour(fills[i, j]),
-            bbox={"facecolor": fills[i, j], "edgecolor": "none", "pad": 1})
+            bbox={"facecolor": fills[i, j], "edgecolor": "none", "pad": 1},
+            in_layout=False)
     return True
 
 
@@ -242,7 +243,8 @@ def write_numbers(image, probs, inches, decimals):
         image.axes.text(
             j, i, f"{probs[i, j]:.{decimals}f}", ha="center", va="center",
             fontsize=size, color=colours.text_colour(cells[i, j]),
-            bbox={"facecolor": cells[i, j], "edgecolor": "none", "pad": 1})
+            bbox={"facecolor": cells[i, j], "edgecolor": "none", "pad": 1},
+            in_layout=False)  # within the map: measuring it would only take time
 
 
 def numbers(values, decimals):

@@ -14,6 +14,7 @@ curves   seconds against the length T and the batch size B
 start    a new process until the picture of a sentence's attention is saved
 import   `import bert_np` where numpy is imported already
 limits   the machine's own matrix products and reads, and what they allow
+shares   which steps take the plain path's time
 
 The figures of each part are written to the file as soon as they are there;
 `python tests/make_readme.py` makes the README's tables and picture of them.
@@ -33,6 +34,7 @@ from importlib import metadata
 from pathlib import Path
 
 import numpy as np
+from shares import shares
 from sides import SIDES
 from turns import calm_rounds, rounds_of, start, stop, take_turns
 
@@ -204,6 +206,16 @@ def measure_limits(folder, count):
     return figures
 
 
+def measure_shares(folder, count):
+    """Workload -> step -> its share of the plain path's time."""
+    run, figures = SIDES["plain"](folder), {}
+    for workload in WORKLOADS:
+        batch = make_batch(workload)
+        figures[workload] = shares(lambda: run(batch), max(3, count // 2))
+        print(workload, figures[workload], flush=True)
+    return figures
+
+
 def timed(function, *arguments):
     """The seconds of one call."""
     begin = time.perf_counter()
@@ -212,7 +224,8 @@ def timed(function, *arguments):
 
 
 PARTS = {"times": measure_times, "memory": measure_memory, "curves": measure_curves,
-         "start": measure_start, "import": measure_import, "limits": measure_limits}
+         "start": measure_start, "import": measure_import, "limits": measure_limits,
+         "shares": measure_shares}
 
 
 def machine():
