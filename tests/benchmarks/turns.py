@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-PAUSE = 0.05  # seconds: threads that wait for work by spinning go to sleep
+PAUSE = 0.5  # seconds: BLAS threads that wait for work by spinning go to sleep
 
 
 def waited():
