@@ -25,7 +25,6 @@ from bert_np.parameters import check_params
 from bert_np.pooler import pool
 
 TOKENS_AT_ONCE = 256  # of a part: enough for BLAS, few enough for all threads
-SCORES_AT_ONCE = 2**18  # of some heads: 1 MB, which stays in the cache
 
 
 def prepare(params, config):
@@ -137,14 +136,11 @@ def _layer(x, params, qkv, config, texts, maps):
 def _attend(heads, context, maps):
     """Fill the context (T, A, D) of one text, and its maps (A, T, T) if kept."""
     q, k, v = heads.transpose(1, 2, 0, 3)  # each (A, T, D)
-    step = max(1, SCORES_AT_ONCE // len(heads) ** 2)
-    for some in (slice(a, a + step) for a in range(0, len(q), step)):
-        kept = None if maps is None else maps[some]
-        scores = np.matmul(q[some], k[some].swapaxes(-1, -2), out=kept)
-        scores -= scores.max(axis=-1, keepdims=True)
-        np.exp(scores, out=scores)
-        total = scores.sum(axis=-1, keepdims=True)  # (heads, T, 1)
-        gathered = np.matmul(scores, v[some], out=context.swapaxes(0, 1)[some])
-        gathered /= total  # D numbers a query, not T
-        if maps is not None:
-            scores /= total
+    scores = np.matmul(q, k.swapaxes(-1, -2), out=maps)
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    total = scores.sum(axis=-1, keepdims=True)  # (A, T, 1)
+    gathered = np.matmul(scores, v, out=context.swapaxes(0, 1))
+    gathered /= total  # D numbers a query, not T
+    if maps is not None:
+        scores /= total

@@ -109,17 +109,6 @@ def test_few_parts_are_left_to_the_threads_of_blas(
             n * n for n in range(parts)]
 
 
-@pytest.mark.parametrize("at_once", [1, 100, 2**18])
-def test_heads_taken_some_at_a_time_change_no_bit(monkeypatch, at_once):
-    params, config = model((5, 4, 9, 2))
-    inputs = batch(np.random.default_rng(7), [9, 5, 7])
-    whole = both(params, config, inputs)[1]
-    monkeypatch.setattr(fast, "SCORES_AT_ONCE", at_once)
-    found = both(params, config, inputs)[1]
-    assert np.array_equal(found["last_hidden_state"], whole["last_hidden_state"])
-    assert np.array_equal(found["attention_probs"], whole["attention_probs"])
-
-
 def test_without_attention_the_rest_is_the_same():
     params, config = model((2, 8, 32, 2))
     inputs = batch(np.random.default_rng(4), [9, 5, 7])

@@ -8,7 +8,8 @@ sides load one random checkpoint and get the same batches; each is a process
 of its own, and they take turns. Measured, each under its name for --only:
 
 times    seconds a batch; ratios to transformers with eager attention are
-         medians over the rounds in which nobody waited for a processor
+         medians over the rounds in which nobody waited for a processor,
+         or over all where these are too few
 memory   the highest memory of a process during its first batch (Linux)
 curves   seconds against the length T and the batch size B
 start    a new process until the picture of a sentence's attention is saved
@@ -48,6 +49,7 @@ WORKLOADS = ("1x16", "2x32", "8x128", "1x512", "32x128 padded")
 IN_MEMORY = ("2x32", "1x512", "32x128")
 LENGTHS = [f"1x{T}" for T in (16, 32, 64, 128, 192, 256, 384, 512)]
 BATCHES = [f"{B}x32" for B in (1, 2, 4, 8, 16, 32, 64)]
+FEWEST = 5  # calm rounds that a median is taken of; with fewer, of all rounds
 SECONDS_A_TURN = 0.3  # short batches run several times a turn
 PACKAGES = ("numpy", "torch", "transformers", "onnxruntime")
 
@@ -84,7 +86,8 @@ def compare_sides(names, workloads, folder, count):
         times = max(1, round(SECONDS_A_TURN / slowest))
         rounds = rounds_of(workers, count, f"{times} {workload}")
         calm = calm_rounds(rounds)
-        figures[workload] = summary(names, calm or rounds, times)
+        kept = calm if len(calm) >= FEWEST else rounds
+        figures[workload] = summary(names, kept, times)
         figures[workload]["rounds"] = {"all": count, "calm": len(calm)}
         print(workload, json.dumps(figures[workload]), flush=True)
     for worker in workers:
