@@ -24,7 +24,7 @@ from bert_np.model import bert, check_inputs
 from bert_np.parameters import check_params
 from bert_np.pooler import pool
 
-TOKENS_AT_ONCE = 256  # of a part: enough for BLAS, few enough for all threads
+TOKENS_AT_ONCE = 256  # of a part, at most about: enough for BLAS and all threads
 
 
 def prepare(params, config):
@@ -90,9 +90,11 @@ def fast_bert(
 
 
 def _parts(lengths):
-    """Rows of like length in groups of some TOKENS_AT_ONCE tokens."""
+    """Rows of like length in groups of like size, two or more if there is enough."""
+    total = int(lengths.sum())
+    count = max(math.ceil(total / TOKENS_AT_ONCE), 1 + (total >= TOKENS_AT_ONCE))
     order = np.argsort(-lengths, kind="stable")
-    group = (np.cumsum(lengths[order]) - 1) // TOKENS_AT_ONCE
+    group = (np.cumsum(lengths[order]) - 1) // math.ceil(total / count)
     return [order[group == number] for number in np.unique(group)]
 
 

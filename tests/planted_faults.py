@@ -508,6 +508,7 @@ FAST_AND_COURSE = {
          "    if maps is not None:\n        scores /= total\n", ""),
         ("context not divided", "    gathered /= total  # D numbers a query, not T\n",
          ""),
+        ("one part where two are quicker", "1 + (total >= TOKENS_AT_ONCE)", "1"),
         ("two threads where eight processors wait", "min(3, processors)", "2"),
         ("texts of a part mixed up", "slice(end - lengths[row], end)",
          "slice(0, lengths[row])"),

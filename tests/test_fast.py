@@ -109,6 +109,18 @@ def test_few_parts_are_left_to_the_threads_of_blas(
             n * n for n in range(parts)]
 
 
+@pytest.mark.parametrize("lengths, sizes", [
+    ([32] * 7, [224]), ([32] * 8, [128, 128]), ([512], [512]),
+    ([30] * 20, [180, 210, 210]), ([128] * 8, [256] * 4), ([1, 2, 3], [6]),
+    ([10, 100, 150, 40], [150, 150]),
+])  # fmt: skip
+def test_parts_are_of_like_size_and_hold_each_row_once(lengths, sizes):
+    lengths = np.array(lengths)
+    parts = fast._parts(lengths)
+    assert sorted(np.concatenate(parts)) == list(range(len(lengths)))
+    assert [lengths[part].sum() for part in parts] == sizes
+
+
 def test_without_attention_the_rest_is_the_same():
     params, config = model((2, 8, 32, 2))
     inputs = batch(np.random.default_rng(4), [9, 5, 7])
