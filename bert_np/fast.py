@@ -24,7 +24,8 @@ from bert_np.model import bert, check_inputs
 from bert_np.parameters import check_params
 from bert_np.pooler import pool
 
-TOKENS_AT_ONCE = 256  # of a part, at most about: enough for BLAS and all threads
+MOST_TOKENS = 256  # of a part, about: its arrays stay in the cache
+FEWEST_TOKENS = 64  # of a part, about: with fewer BLAS is slow
 
 
 def prepare(params, config):
@@ -90,28 +91,27 @@ def fast_bert(
 
 
 def _parts(lengths):
-    """Rows of like length in groups of like size, two or more if there is enough."""
-    total = int(lengths.sum())
-    count = max(math.ceil(total / TOKENS_AT_ONCE), 1 + (total >= TOKENS_AT_ONCE))
+    """Rows of like length in groups of like size, or all rows for BLAS's threads."""
+    total, processors = int(lengths.sum()), os.cpu_count() or 1
+    count = max(math.ceil(total / MOST_TOKENS), min(processors, total // FEWEST_TOKENS))
     order = np.argsort(-lengths, kind="stable")
     group = (np.cumsum(lengths[order]) - 1) // math.ceil(total / count)
-    return [order[group == number] for number in np.unique(group)]
+    parts = [order[group == number] for number in np.unique(group)]
+    return parts if len(parts) >= min(3, processors) else [order]
 
 
 @contextmanager
 def _threads(parts, threads):
-    """Give the map of threads, BLAS held to one; for few parts plain map.
+    """Give map for one part, else the map of threads, BLAS held to one.
 
-    BLAS's own threads would wait for ours, and ours for BLAS's. One part, or
-    two where there are more processors, is better left to BLAS's threads.
+    BLAS's own threads would wait for ours, and ours for BLAS's.
     """
-    processors = os.cpu_count() or 1
-    if parts == 1 or parts < min(3, processors):
+    if parts == 1:
         yield map
         return
     from threadpoolctl import threadpool_limits
 
-    count = min(parts, threads or processors)
+    count = min(parts, threads or os.cpu_count() or 1)
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         yield pool.map
 

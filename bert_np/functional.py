@@ -190,7 +190,7 @@ def _times_half(x, u, out):
 def _blocks(x, y, axis=-1):
     """Cut x, and y to be written, into parts of whole rows, some BLOCK values.
 
-    Where rows are not along the axis, or y is a view, all is one part.
+    Where rows are not along the axis, or y is not contiguous, all is one part.
     """
     if x.size <= BLOCK or axis != -1 or not y.flags.c_contiguous:
         yield np.atleast_1d(x, y)

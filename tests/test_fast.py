@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_np import BertConfig, BertError, bert, fast, init_params
-from bert_np.fast import TOKENS_AT_ONCE, fast_bert, prepare
+from bert_np.fast import MOST_TOKENS, fast_bert, prepare
 from bert_np.parameters import leaves, map_leaves
 
 
@@ -79,7 +79,7 @@ def test_equal_over_sizes_lengths_masks_and_threads(sizes, lengths, threads, dt)
 def test_equal_in_many_parts_and_for_every_activation(act):
     params, config = model((3, 7, 11, 2), hidden_act=act)
     lengths = [512, 1, 300, 2, 60, 61, 62, 63, 64, 200]
-    assert sum(lengths) > 4 * TOKENS_AT_ONCE
+    assert sum(lengths) > 4 * MOST_TOKENS
     inputs = batch(np.random.default_rng(2), lengths)
     plain, fast = both(params, config, inputs)
     assert_equal_at_real_tokens(plain, fast, inputs["attention_mask"], 1e-5)
@@ -95,30 +95,23 @@ def test_the_number_of_threads_does_not_change_a_bit():
         assert np.array_equal(other["attention_probs"], results[0]["attention_probs"])
 
 
-@pytest.mark.parametrize("processors, parts, threaded", [
-    (1, 1, False), (1, 2, True), (2, 1, False), (2, 2, True), (2, 9, True),
-    (8, 1, False), (8, 2, False), (8, 3, True), (8, 9, True), (None, 2, True),
+@pytest.mark.parametrize("processors, lengths, sizes", [
+    (2, [32] * 3, [96]), (2, [32] * 4, [64, 64]), (2, [512], [512]),
+    (2, [30] * 20, [180, 210, 210]), (2, [128] * 8, [256] * 4), (2, [1, 2, 3], [6]),
+    (2, [10, 100, 150, 40], [150, 150]), (1, [32] * 8, [256]), (None, [4, 4], [8]),
+    (8, [32] * 4, [128]), (8, [512] * 2, [1024]), (8, [128] * 8, [128] * 8),
+    (8, [64] * 3, [64] * 3),
 ])  # fmt: skip
-def test_few_parts_are_left_to_the_threads_of_blas(
-    monkeypatch, processors, parts, threaded
+def test_parts_are_of_like_size_and_keep_all_processors_busy(
+    monkeypatch, processors, lengths, sizes
 ):
     monkeypatch.setattr(fast.os, "cpu_count", lambda: processors)
-    with fast._threads(parts, None) as run_all:
-        assert (run_all is not map) == threaded
-        assert list(run_all(lambda n: n * n, range(parts))) == [
-            n * n for n in range(parts)]
-
-
-@pytest.mark.parametrize("lengths, sizes", [
-    ([32] * 7, [224]), ([32] * 8, [128, 128]), ([512], [512]),
-    ([30] * 20, [180, 210, 210]), ([128] * 8, [256] * 4), ([1, 2, 3], [6]),
-    ([10, 100, 150, 40], [150, 150]),
-])  # fmt: skip
-def test_parts_are_of_like_size_and_hold_each_row_once(lengths, sizes):
-    lengths = np.array(lengths)
-    parts = fast._parts(lengths)
+    parts = fast._parts(np.array(lengths))
     assert sorted(np.concatenate(parts)) == list(range(len(lengths)))
-    assert [lengths[part].sum() for part in parts] == sizes
+    assert [sum(lengths[row] for row in part) for part in parts] == sizes
+    with fast._threads(len(parts), None) as run_all:
+        assert (run_all is map) == (len(parts) == 1)
+        assert list(run_all(len, parts)) == list(map(len, parts))
 
 
 def test_without_attention_the_rest_is_the_same():
