@@ -9,9 +9,9 @@ tests/robustness/invariance.json.
 
 import statistics
 import sys
-import time
 from contextlib import ExitStack
 from importlib import import_module
+from timeit import timeit
 from unittest import mock
 
 import numpy as np
@@ -120,13 +120,6 @@ def models():
     yield "MiniLM, float32", params, config
 
 
-def seconds(run, ids, mask):
-    """The time of one call."""
-    begin = time.perf_counter()
-    run(ids, mask)
-    return time.perf_counter() - begin
-
-
 def costs(rounds=7):
     """Yield ((B, T), how many times as long plain by rows takes as plain)."""
     config = BertConfig.base()
@@ -136,7 +129,8 @@ def costs(rounds=7):
         ids = np.random.default_rng(1).integers(1000, 30000, shape)
         batch = ids, np.ones(shape, bool)
         one(*batch), many(*batch)
-        ratios = [seconds(many, *batch) / seconds(one, *batch) for _ in range(rounds)]
+        ratios = [timeit(lambda: many(*batch), number=1)
+                  / timeit(lambda: one(*batch), number=1) for _ in range(rounds)]
         yield shape, statistics.median(ratios)
 
 

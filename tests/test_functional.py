@@ -156,10 +156,12 @@ def test_results_are_written_where_they_are_told(name, dtype):
     for shape in ((2, 3), (7, 5, size)):
         x = np.random.default_rng(0).normal(0, 3, shape).astype(dtype)
         before, expected = x.copy(), function(x)
-        for place in (np.empty_like(x), np.empty_like(x, order="F")):
-            assert function(x, out=place) is place
-            np.testing.assert_allclose(place, expected, rtol=1e-5, atol=1e-9)
-            assert np.array_equal(x, before)
+        place, columns = np.empty_like(x), np.empty_like(x, order="F")
+        assert function(x, out=place) is place and np.array_equal(place, expected)
+        assert function(x, out=columns) is columns and np.array_equal(x, before)
+        # softmax adds up in another order there
+        rtol = 64 * np.finfo(dtype).eps if name == "softmax" else 0
+        np.testing.assert_allclose(columns, expected, rtol=rtol, atol=0)
         assert function(x, out=x) is x and np.array_equal(x, expected)
 
 
@@ -174,7 +176,8 @@ def test_softmax_in_blocks_is_that_of_single_rows(axis, dtype):
     for place in (None, np.empty_like(x), np.empty_like(x, order="F"), strided):
         y = functional.softmax(x, axis, place)
         assert y.dtype == dtype and np.array_equal(x, before)
-        np.testing.assert_allclose(y, expected, rtol=1e-5, atol=0)
+        rtol = 64 * np.finfo(dtype).eps
+        np.testing.assert_allclose(y, expected, rtol=rtol, atol=0)
         assert place is None or y is place
 
 

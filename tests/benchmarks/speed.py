@@ -33,6 +33,7 @@ import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
+from timeit import repeat
 
 import numpy as np
 from shares import shares
@@ -193,8 +194,8 @@ def measure_limits(folder, count):
     """What the machine's products and memory allow for each workload."""
     a, b = np.ones((2048, 2048), np.float32), np.ones((2048, 2048), np.float32)
     out, big = np.empty_like(a), np.ones((8192, 8192), np.float32)
-    product = min(timed(np.matmul, a, b, out) for _ in range(count))
-    moved = min(timed(np.matmul, big, big[0]) for _ in range(count))  # reads it once
+    product = min(repeat(lambda: np.matmul(a, b, out), number=1, repeat=count))
+    moved = min(repeat(lambda: big @ big[0], number=1, repeat=count))  # reads it once
     speed, bandwidth = 2 * 2048**3 / product, big.nbytes / moved
     bounds = {}
     for workload in WORKLOADS:
@@ -217,13 +218,6 @@ def measure_shares(folder, count):
         figures[workload] = shares(lambda: run(batch), max(3, count // 2))
         print(workload, figures[workload], flush=True)
     return figures
-
-
-def timed(function, *arguments):
-    """The seconds of one call."""
-    begin = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - begin
 
 
 PARTS = {"times": measure_times, "memory": measure_memory, "curves": measure_curves,

@@ -8,8 +8,8 @@ The docstrings of bert_np/fast.py quote these figures.
 """
 
 import argparse
-import time
 from contextlib import contextmanager
+from timeit import timeit
 from unittest import mock
 
 import numpy as np
@@ -20,17 +20,11 @@ from bert_np import fast
 from bert_np.functional import linear
 
 
-def seconds(function):
-    """The time of one call."""
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
-
-
 def report(name, without, with_it, rounds):
     """Run both in turns; print a line of the table."""
     without(), with_it()
-    ratios = [seconds(with_it) / seconds(without) for _ in range(rounds)]
+    ratios = [timeit(with_it, number=1) / timeit(without, number=1)
+              for _ in range(rounds)]
     low, middle, high = np.percentile(ratios, [25, 50, 75])
     print(f"| {name} | {middle:.2f} | {low:.2f}–{high:.2f} |", flush=True)
 
