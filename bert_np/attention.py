@@ -1,18 +1,18 @@
-"""Multi-head self-attention: which token looks at which, and what it takes."""
+"""Multi-head self-attention: which token attends to which, and what it takes."""
 
 import math
 
 import numpy as np
 
-from bert_np.functional import dropout, dropout_mask, linear, softmax
+from bert_np.functional import dropout, linear, softmax
 from bert_np.trace import record
 
 
 def create_attention_mask(input_ids, pad_token_id):
     """Mark the real tokens with 1 and the padding with 0.
 
-    A token is padding where its id is pad_token_id. HuggingFace assumes
-    all ones instead where no mask is given.
+    A token is padding if its id is pad_token_id. Where no mask is given,
+    HuggingFace assumes all ones instead.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def create_attention_mask(input_ids, pad_token_id):
 
 
 def split_heads(x, num_heads):
-    """Cut each vector into one slice a head, and put the heads before T.
+    """Cut each vector into one slice per head, and put the heads before T.
 
     Parameters
     ----------
@@ -85,11 +85,11 @@ def merge_heads(x):
 def scaled_dot_product(
     q, k, v, visible=None, *, dropout_rate=0.0, trace=None, rng=None
 ):
-    """Mix the values by how well each query matches each key.
+    """Average the values, weighted by how well each query matches each key.
 
     probs = softmax(q kᵀ / sqrt(D)), context = probs v. A key that is not
     visible gets probability exactly 0. A query that sees no key at all
-    looks at every key alike: its row is 1/T, never NaN.
+    attends to every key alike: its row is 1/T, never NaN.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def scaled_dot_product(
     k : ndarray of shape (B, A, T, D)
     v : ndarray of shape (B, A, T, D)
     visible : ndarray of bool that broadcasts to (B, A, T, T), optional
-        True where the query (row) may look at the key (column).
+        True where the query (row) may attend to the key (column).
     dropout_rate : float
-        Chance that a probability is dropped, where rng is given.
+        The probability with which each entry is dropped, if rng is given.
     trace : dict, optional
     rng : numpy.random.Generator, optional
 
@@ -117,23 +117,21 @@ def scaled_dot_product(
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    scores = q @ k.swapaxes(-1, -2)  # (B, A, Tq, Tk)
-    scores /= math.sqrt(q.shape[-1])
-    record(trace, scores=scores)
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
+    masked_scores = scores
     if visible is not None:
-        np.copyto(scores, np.finfo(scores.dtype).min, where=~visible)
-    record(trace, masked_scores=scores)
-    probs = softmax(scores, out=scores)
-    mask = dropout_mask(probs.shape, dropout_rate, rng, probs.dtype)
-    record(trace, probs=probs, dropout_mask=mask)
-    return dropout(probs, mask) @ v, probs
+        masked_scores = np.where(visible, scores, np.finfo(scores.dtype).min)
+    probs = softmax(masked_scores)
+    record(trace, scores=scores, masked_scores=masked_scores, probs=probs)
+    return dropout(probs, dropout_rate, rng, trace) @ v, probs
 
 
 def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
-    """Let every token gather from the tokens it looks at, head by head.
+    """Let every token gather from the tokens it attends to, head by head.
 
-    q, k, v = linear maps of x, cut into A heads; each head mixes the
-    values by softmax(q kᵀ / sqrt(D)); a last linear map joins the heads.
+    q, k and v are linear maps of x, cut into A heads; each head averages
+    its values with the weights softmax(q kᵀ / sqrt(D)); a last linear map
+    joins the heads.
 
     Parameters
     ----------
@@ -151,7 +149,7 @@ def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
     -------
     output : ndarray of shape (B, T, H)
     probs : ndarray of shape (B, A, T, T)
-        Row: the query, the token that looks. Column: the key.
+        Row: the query, the token that attends. Column: the key.
 
     Trace
     -----

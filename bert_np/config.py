@@ -6,16 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bert_np.errors import BertError, short
-
-# What HuggingFace calls an activation -> the function that computes it.
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu_fast": "gelu_tanh",
-    "relu": "relu",
-}
+from bert_np.functional import ACTIVATIONS
 
 SIZES = (
     "vocab_size",
@@ -84,11 +75,6 @@ class BertConfig:
     def head_size(self):
         """D, the length of one head's query, key and value vectors."""
         return self.hidden_size // self.num_attention_heads
-
-    @property
-    def activation(self):
-        """The name of the function in ``functional`` that hidden_act means."""
-        return ACTIVATIONS[self.hidden_act]
 
     @classmethod
     def base(cls):

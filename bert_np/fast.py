@@ -1,12 +1,15 @@
 """The fast path: the results of ``bert``, sooner, for many or long texts.
 
-Four tricks, and the time each leaves of that without it (BERT-Base, two
-cores, `python tests/benchmarks/tricks.py`):
+The tricks, and the time each leaves of that without it (BERT-Base, two
+cores, `python tests/tools/benchmarks/tricks.py`):
 
     0.56  padding is left out: 32 texts of 8 to 128 tokens
     0.77  parts of the batch run in threads, BLAS held to one: (8, 128)
     0.89  query, key and value in one product: of these products
     0.65  division by the sums after the product with V: of this step
+
+Besides, additions and activations write where they stand, and the
+activation goes block by block, so that its steps stay in the cache.
 """
 
 import math
@@ -17,15 +20,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bert_np import functional
-from bert_np.embeddings import embed
-from bert_np.functional import layer_norm, linear
-from bert_np.model import bert, check_inputs
+from bert_np.functional import ACTIVATIONS
+from bert_np.inputs import check_inputs
+from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
-from bert_np.pooler import pool
 
-MOST_TOKENS = 256  # of a part, about: its arrays stay in the cache
-FEWEST_TOKENS = 64  # of a part, about: with fewer BLAS is slow
+MOST_TOKENS = 256  # per part, about: its arrays stay in the cache
+FEWEST_TOKENS = 64  # per part, about: with fewer BLAS is slow
+BLOCK = 2**15  # values that stay in the cache while a formula is worked out
 
 
 def prepare(params, config):
@@ -34,22 +36,27 @@ def prepare(params, config):
     Returns a dict of "params", as they are, and "qkv": for each layer W
     (H, 3H) and b (3H,), query, key and value joined. 1 / sqrt(D) goes
     into the query's, which saves a pass over the scores. Raises
-    BertError where params do not fit.
+    BertError if params do not fit.
     """
     check_params(params, config)
     joined, scale = [], 1 / math.sqrt(config.head_size)
     for layer in params["layers"]:
         query, key, value = (layer["attention"][n] for n in ("query", "key", "value"))
-        joined.append({
-            "W": np.concatenate([query["W"] * scale, key["W"], value["W"]], axis=1),
-            "b": np.concatenate([query["b"] * scale, key["b"], value["b"]]),
-        })
+        W = np.concatenate([query["W"] * scale, key["W"], value["W"]], axis=1)
+        b = np.concatenate([query["b"] * scale, key["b"], value["b"]])
+        joined.append({"W": W, "b": b})
     return {"params": params, "qkv": joined}
 
 
 def fast_bert(
-    input_ids, prepared, config, *, segment_ids=None, attention_mask=None,
-    return_attention=True, threads=None,
+    input_ids,
+    prepared,
+    config,
+    *,
+    segment_ids=None,
+    attention_mask=None,
+    return_attention=True,
+    threads=None,
 ):
     """Run BERT on a batch of token ids, without the padding.
 
@@ -58,16 +65,52 @@ def fast_bert(
     and rows of attention are 0.
 
     Arguments, results and errors are those of ``bert``, with the dict
-    from `prepare` for its params. Results do not depend on `threads`
-    (None: one for each processor).
+    from `prepare` in place of params. Results do not depend on `threads`
+    (None: one per processor).
     """
     params = prepared["params"]
     ids, segments, mask = check_inputs(input_ids, segment_ids, attention_mask, config)
     lengths, (B, T) = mask.sum(axis=1), ids.shape
     if not lengths.all() or (mask != (np.arange(T) < lengths[:, None])).any():
         warnings.warn("padding is not only on the right: plain bert runs", stacklevel=2)
-        return bert(ids, params, config, segment_ids=segments, attention_mask=mask,
-                    return_attention=return_attention)
+        return bert(
+            ids,
+            params,
+            config,
+            segment_ids=segments,
+            attention_mask=mask,
+            return_attention=return_attention,
+        )
+    hidden, maps = _run_parts(
+        ids, segments, mask, prepared, config, return_attention, threads
+    )
+    pooled = pool(hidden, params["pooler"]) if "pooler" in params else None
+    return {
+        "last_hidden_state": hidden,
+        "pooler_output": pooled,
+        "attention_probs": maps,
+    }
+
+
+@contextmanager
+def map_over_threads(parts, threads=None):
+    """Lend map for one part, else the map of threads, BLAS held to one.
+
+    BLAS's own threads would wait for ours, and ours for BLAS's.
+    """
+    if parts == 1:
+        yield map
+        return
+    from threadpoolctl import threadpool_limits
+
+    count = min(parts, threads or os.cpu_count() or 1)
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as executor:
+        yield executor.map
+
+
+def _run_parts(ids, segments, mask, prepared, config, return_attention, threads):
+    """The hidden states (B, T, H) and maps, computed part by part."""
+    params, lengths, (B, T) = prepared["params"], mask.sum(axis=1), ids.shape
     A, dtype = config.num_attention_heads, params["embeddings"]["word"].dtype
     hidden = np.zeros((B, T, config.hidden_size), dtype)
     maps = [np.zeros((B, A, T, T), dtype) for _ in prepared["qkv"] if return_attention]
@@ -80,14 +123,12 @@ def fast_bert(
         for layer, (weights, qkv) in enumerate(zip(params["layers"], prepared["qkv"])):
             x = _layer(x, weights, qkv, config, texts, maps[layer] if maps else None)
         for row, place in texts:
-            hidden[row, :lengths[row]] = x[place]
+            hidden[row, : lengths[row]] = x[place]
 
     parts = _parts(lengths)
-    with _threads(len(parts), threads) as run_all:
+    with map_over_threads(len(parts), threads) as run_all:
         list(run_all(run, parts))
-    pooled = pool(hidden, params["pooler"]) if "pooler" in params else None
-    return {"last_hidden_state": hidden, "pooler_output": pooled,
-            "attention_probs": maps}
+    return hidden, maps
 
 
 def _parts(lengths):
@@ -100,39 +141,48 @@ def _parts(lengths):
     return parts if len(parts) >= min(3, processors) else [order]
 
 
-@contextmanager
-def _threads(parts, threads):
-    """Give map for one part, else the map of threads, BLAS held to one.
-
-    BLAS's own threads would wait for ours, and ours for BLAS's.
-    """
-    if parts == 1:
-        yield map
-        return
-    from threadpoolctl import threadpool_limits
-
-    count = min(parts, threads or os.cpu_count() or 1)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
-        yield pool.map
-
-
 def _layer(x, params, qkv, config, texts, maps):
     """One encoder layer on packed tokens x (N, H); in place where it can."""
     A, eps = config.num_attention_heads, config.layer_norm_eps
-    heads = linear(x, **qkv).reshape(len(x), 3, A, -1)  # (N, 3, A, D)
+    heads = _linear(x, **qkv).reshape(len(x), 3, A, -1)  # (N, 3, A, D)
     context = np.empty_like(heads[:, 0])  # (N, A, D)
     for row, place in texts:
         n = place.stop - place.start
         kept = None if maps is None else maps[row, :, :n, :n]
         _attend(heads[place], context[place], kept)
-    update = linear(context.reshape(x.shape), **params["attention"]["output"])
+    update = _linear(context.reshape(x.shape), **params["attention"]["output"])
+    x = _add_and_norm(x, update, **params["attention_norm"], eps=eps)
+    inner = _linear(x, **params["ffn"]["inner"])
+    _activate(inner, ACTIVATIONS[config.hidden_act])
+    update = _linear(inner, **params["ffn"]["outer"])
+    return _add_and_norm(x, update, **params["ffn_norm"], eps=eps)
+
+
+def _linear(x, W, b):
+    """x W + b, the bias added where the product stands."""
+    y = x @ W
+    y += b
+    return y
+
+
+def _add_and_norm(x, update, gamma, beta, eps):
+    """layer_norm(x + update), written where the update stands."""
     update += x
-    x = layer_norm(update, **params["attention_norm"], eps=eps)
-    inner = linear(x, **params["ffn"]["inner"])
-    inner = getattr(functional, config.activation)(inner, out=inner)
-    update = linear(inner, **params["ffn"]["outer"])
-    update += x
-    return layer_norm(update, **params["ffn_norm"], eps=eps)
+    for _ in range(2):  # as `centre` does
+        update -= update.mean(axis=-1, keepdims=True)
+    variance = np.square(update).mean(axis=-1, keepdims=True)
+    update /= np.sqrt(variance + eps)
+    update *= gamma
+    update += beta
+    return update
+
+
+def _activate(x, activation):
+    """Apply the activation in place, block by block."""
+    values = x.reshape(-1)
+    for start in range(0, values.size, BLOCK):
+        block = values[start : start + BLOCK]
+        block[...] = activation(block)
 
 
 def _attend(heads, context, maps):

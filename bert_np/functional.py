@@ -1,15 +1,17 @@
-"""The mathematics on bare arrays: no parameters dict, no config.
+"""The mathematics on bare arrays: no parameter dict, no config.
 
-float32 in gives float32 out, float64 gives float64. An argument is never
-written to; arithmetic in place is on arrays made here.
+float32 in gives float32 out, and float64 gives float64. No argument is
+ever written to.
 """
 
 import math
 
 import numpy as np
 
-# erf(x) = tanh(x P(x²)) for float32: P's coefficients, lowest power first.
-# tests/fit_erf.py makes them.
+from bert_np.trace import record
+
+# erf(x) = tanh(x P(x²)) in float32: P's coefficients, lowest power first.
+# tests/tools/fit_erf.py computes them.
 ERF_COEFFICIENTS = (
     1.128379705,
     1.027654815e-1,
@@ -19,7 +21,7 @@ ERF_COEFFICIENTS = (
     -5.985687396e-6,
     1.589600195e-7,
 )
-BLOCK = 2**16  # values that stay in the cache while a formula is worked out
+ERF_BLOCK = 2**15  # values per block: few enough to stay in the cache
 
 
 def linear(x, W, b):
@@ -40,16 +42,15 @@ def linear(x, W, b):
     >>> linear(np.array([[1.0, 2.0]]), W=np.array([[1.0], [10.0]]), b=np.array([0.5]))
     array([[21.5]])
     """
-    y = x.reshape(-1, x.shape[-1]) @ W  # one product for all rows
-    y += b
-    return y.reshape(*x.shape[:-1], W.shape[1])
+    rows = x.reshape(-1, x.shape[-1])  # all rows in one product
+    return (rows @ W + b).reshape(*x.shape[:-1], W.shape[1])
 
 
 def layer_norm(x, gamma, beta, eps):
     """Give each vector mean 0 and variance 1, then scale and shift it.
 
     gamma (x - mean) / sqrt(variance + eps) + beta, over the last axis.
-    The variance is the population's: divided by H, not by H - 1.
+    The variance is that of a population: divided by H, not by H - 1.
 
     Parameters
     ----------
@@ -69,15 +70,36 @@ def layer_norm(x, gamma, beta, eps):
 
     Source: Ba et al. 2016, equation 3.
     """
-    y = x - x.mean(axis=-1, keepdims=True)
-    variance = np.square(y).mean(axis=-1, keepdims=True)
-    y /= np.sqrt(variance + eps)
-    y *= gamma
-    y += beta
-    return y
+    x = centre(x)
+    variance = (x * x).mean(axis=-1, keepdims=True)
+    return gamma * x / np.sqrt(variance + eps) + beta
 
 
-def softmax(x, axis=-1, out=None):
+def centre(x):
+    """Subtract from each vector its mean.
+
+    Twice, because the first mean is rounded: what it leaves of a constant
+    vector is the same tiny number everywhere, and the second mean removes
+    it exactly. Divided by a deviation of almost 0 it would become large.
+
+    Parameters
+    ----------
+    x : ndarray of shape (..., H)
+
+    Returns
+    -------
+    ndarray of shape (..., H)
+
+    Examples
+    --------
+    >>> centre(np.array([7.7, 7.7, 7.7], np.float32))
+    array([0., 0., 0.], dtype=float32)
+    """
+    x = x - x.mean(axis=-1, keepdims=True)
+    return x - x.mean(axis=-1, keepdims=True)
+
+
+def softmax(x, axis=-1):
     """Turn scores into positive numbers that sum to 1 along an axis.
 
     exp(x) / sum(exp(x)). The largest score is subtracted first, which
@@ -87,8 +109,6 @@ def softmax(x, axis=-1, out=None):
     ----------
     x : ndarray of shape (...)
     axis : int
-    out : ndarray of shape (...), optional
-        Where to write the result, as in NumPy; may be x itself.
 
     Returns
     -------
@@ -99,69 +119,23 @@ def softmax(x, axis=-1, out=None):
     >>> softmax(np.array([2.0, 1.0, 0.0])).round(4)
     array([0.6652, 0.2447, 0.09  ])
     """
-    y = np.empty(x.shape, x.dtype) if out is None else out
-    for part, probs in _blocks(x, y, axis):  # parts that stay in the cache
-        np.subtract(part, part.max(axis=axis, keepdims=True), out=probs)
-        np.exp(probs, out=probs)
-        probs /= probs.sum(axis=axis, keepdims=True)
-    return y
+    y = np.exp(x - x.max(axis=axis, keepdims=True))
+    return y / y.sum(axis=axis, keepdims=True)
 
 
-def erf(x):
-    """The error function: 2/sqrt(pi) times the integral of exp(-t²), 0 to x.
-
-    NumPy has none. float64 uses Python's, element by element. float32
-    uses tanh(x P(x²)) with a fitted polynomial P of degree 6; its error
-    is at most 1.5e-7.
-
-    Parameters
-    ----------
-    x : ndarray of shape (...)
-
-    Returns
-    -------
-    ndarray of shape (...)
-
-    Examples
-    --------
-    >>> erf(np.array([0.0, 1.0]))
-    array([0.        , 0.84270079])
-    """
-    if x.dtype.itemsize > 4:
-        values = [math.erf(value) for value in x.ravel().tolist()]
-        return np.array(values, np.float64).reshape(x.shape)
-    y = _atanh_erf(x)
-    return np.tanh(y, out=y)
-
-
-@np.errstate(over="ignore")  # inf is as good: tanh(inf) = 1
-def _atanh_erf(x):
-    """x P(x²), whose tanh is erf(x)."""
-    squared = x * x
-    y = squared * ERF_COEFFICIENTS[-1]
-    for coefficient in ERF_COEFFICIENTS[-2:0:-1]:
-        y += coefficient
-        y *= squared
-    y += ERF_COEFFICIENTS[0]
-    y *= x
-    return y
-
-
-def gelu(x, out=None):
-    """Weigh each value by the chance that a normal variate is below it.
+def gelu(x):
+    """Weight each value by the probability that a normal variate is below it.
 
     x Phi(x) = x (1 + erf(x / sqrt(2))) / 2. HuggingFace calls it "gelu".
-    In float32 its error is at most 6e-7 where |x| <= 12.
 
     Parameters
     ----------
     x : ndarray of shape (...)
-    out : ndarray of shape (...), optional
-        As of softmax.
 
     Returns
     -------
     ndarray of shape (...)
+        In float32 its error is at most 6e-7 where |x| <= 12.
 
     Examples
     --------
@@ -170,40 +144,12 @@ def gelu(x, out=None):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    if x.dtype.itemsize > 4:
-        return np.multiply(x, (1 + erf(x * math.sqrt(0.5))) / 2, out=out)
-    y = np.empty(x.shape, x.dtype) if out is None else out
-    for part, result in _blocks(x, y):
-        u = _atanh_erf(part * math.sqrt(0.5))
-        _times_half(part, u, result)
-    return y
+    return x * (1 + erf(x / math.sqrt(2))) / 2
 
 
-def _times_half(x, u, out):
-    """x (1 + tanh(u)) / 2, written to out."""
-    np.tanh(u, out=u)
-    u += 1
-    u *= 0.5
-    np.multiply(u, x, out=out)
-
-
-def _blocks(x, y, axis=-1):
-    """Cut x, and y to be written, into parts of whole rows, some BLOCK values.
-
-    Where rows are not along the axis, or y is not contiguous, all is one part.
-    """
-    if x.size <= BLOCK or axis != -1 or not y.flags.c_contiguous:
-        yield np.atleast_1d(x, y)
-        return
-    rows = max(1, BLOCK // x.shape[-1])
-    x, y = (array.reshape(-1, array.shape[-1]) for array in (x, y))
-    for start in range(0, len(x), rows):
-        yield x[start:start + rows], y[start:start + rows]
-
-
-@np.errstate(over="ignore")
-def gelu_tanh(x, out=None):
-    """GELU with tanh for erf; up to 4.7e-4 from the exact form.
+@np.errstate(over="ignore")  # infinity is as good: its tanh is 1
+def gelu_tanh(x):
+    """GELU with tanh in place of erf; up to 4.7e-4 from the exact form.
 
     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))) / 2. HuggingFace calls it
     "gelu_new" and "gelu_pytorch_tanh"; google-research's BERT uses it.
@@ -211,8 +157,6 @@ def gelu_tanh(x, out=None):
     Parameters
     ----------
     x : ndarray of shape (...)
-    out : ndarray of shape (...), optional
-        As of softmax.
 
     Returns
     -------
@@ -225,65 +169,93 @@ def gelu_tanh(x, out=None):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    y = np.empty(x.shape, x.dtype) if out is None else out
-    for part, result in _blocks(x, y):
-        u = part * part
-        u *= 0.044715
-        u += 1
-        u *= part
-        u *= math.sqrt(2 / math.pi)
-        _times_half(part, u, result)
-    return y
+    cubic = x * (1 + 0.044715 * x * x)  # x + 0.044715 x³
+    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * cubic)) / 2
 
 
-def relu(x, out=None):
+def relu(x):
     """Keep positive values and set the others to 0: max(x, 0).
 
     Parameters
     ----------
     x : ndarray of shape (...)
-    out : ndarray of shape (...), optional
-        As of softmax.
 
     Returns
     -------
     ndarray of shape (...)
     """
-    return np.maximum(x, 0, out=out)
+    return np.maximum(x, 0)
 
 
-def dropout_mask(shape, rate, rng, dtype):
-    """Draw what dropout multiplies by: 0 with chance rate, else 1/(1-rate).
-
-    Parameters
-    ----------
-    shape : tuple of int
-    rate : float
-        Between 0 and 1.
-    rng : numpy.random.Generator or None
-        None is the deterministic forward pass: no dropout.
-    dtype : numpy.dtype
-
-    Returns
-    -------
-    ndarray of that shape, or None where nothing is dropped
-    """
-    if rng is None or rate == 0:
-        return None
-    mask = (rng.random(shape, dtype=np.float32) >= rate).astype(dtype)
-    if rate < 1:
-        mask /= 1 - rate
-    return mask
+# What HuggingFace's config.json calls an activation -> the function.
+ACTIVATIONS = {
+    "gelu": gelu,
+    "gelu_python": gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "gelu_fast": gelu_tanh,
+    "relu": relu,
+}
 
 
-def dropout(x, mask):
-    """Multiply by a dropout mask; None leaves x as it is.
+def erf(x):
+    """The error function: 2/sqrt(pi) times the integral of exp(-t²), 0 to x.
+
+    NumPy has none. float64 calls Python's for each element. float32 uses
+    tanh(x P(x²)) with a fitted polynomial P of degree 6, block by block,
+    so that the intermediate results stay in the processor's cache.
 
     Parameters
     ----------
     x : ndarray of shape (...)
-    mask : ndarray of shape (...) or None
-        As dropout_mask draws it.
+
+    Returns
+    -------
+    ndarray of shape (...)
+        The float32 form is at most 1.5e-7 from the exact value.
+
+    Examples
+    --------
+    >>> erf(np.array([0.0, 1.0]))
+    array([0.        , 0.84270079])
+    """
+    if x.dtype.itemsize > 4:
+        values = [math.erf(value) for value in x.ravel().tolist()]
+        return np.array(values, np.float64).reshape(x.shape)
+    flat, y = x.ravel(), np.empty(x.size, x.dtype)
+    for start in range(0, x.size, ERF_BLOCK):
+        block = slice(start, start + ERF_BLOCK)
+        y[block] = _erf_block(flat[block])
+    return y.reshape(x.shape)
+
+
+@np.errstate(over="ignore")  # infinity is as good: its tanh is 1
+def _erf_block(x):
+    """tanh(x P(x²)), with P by Horner's rule in one array."""
+    squared = x * x
+    y = squared * ERF_COEFFICIENTS[-1]
+    for coefficient in ERF_COEFFICIENTS[-2:0:-1]:
+        y += coefficient
+        y *= squared
+    y += ERF_COEFFICIENTS[0]
+    y *= x
+    return np.tanh(y, out=y)
+
+
+def dropout(x, rate, rng, trace=None):
+    """Set each value to 0 with probability rate, and scale up the others.
+
+    The mean stays what it was, since what remains is divided by 1 - rate.
+
+    Parameters
+    ----------
+    x : ndarray of shape (...)
+    rate : float
+        Between 0 and 1.
+    rng : numpy.random.Generator or None
+        None is the deterministic forward pass: x comes back as it is.
+    trace : dict, optional
+        Gets dropout_mask, what x was multiplied by, where rng is given.
 
     Returns
     -------
@@ -291,4 +263,9 @@ def dropout(x, mask):
 
     Source: Devlin et al. 2018, appendix A.2.
     """
-    return x if mask is None else x * mask
+    if rng is None or rate == 0:
+        return x
+    kept = rng.random(x.shape, dtype=np.float32) >= rate
+    mask = kept.astype(x.dtype) / (1 - rate if rate < 1 else 1)
+    record(trace, dropout_mask=mask)
+    return x * mask

@@ -1,14 +1,18 @@
-"""BERT: ids in, hidden states, pooled output and attention out."""
+"""BERT, from figure 1's bottom to its top: embed, encode, pool.
+
+Each function is one part of the model. ``params`` is that part's own
+dict within the parameter tree, ``trace`` (if given) receives its
+intermediate results, and ``rng`` (if given) switches dropout on, as in
+training.
+"""
 
 import numpy as np
 
-from bert_np.attention import create_attention_mask
-from bert_np.embeddings import embed
-from bert_np.encoder import encoder
-from bert_np.errors import BertError, short
+from bert_np.attention import self_attention
+from bert_np.functional import ACTIVATIONS, dropout, layer_norm, linear
+from bert_np.inputs import check_bert_options, check_inputs
 from bert_np.parameters import check_params
-from bert_np.pooler import pool
-from bert_np.trace import branch
+from bert_np.trace import branch, record
 
 
 def bert(
@@ -22,9 +26,7 @@ def bert(
     rng=None,
     return_attention=True,
 ):
-    """Run BERT on a batch of token ids.
-
-    embed, then encoder, then pool.
+    """Run BERT on a batch of token ids: embed, encode, pool.
 
     Parameters
     ----------
@@ -35,15 +37,15 @@ def bert(
         The parameter tree, float32 or float64; never written to.
     config : BertConfig
     segment_ids : ndarray of shape (B, T), optional
-        Integers in 0..S-1; 0 everywhere where none is given.
+        Integers in 0..S-1; 0 everywhere if not given.
     attention_mask : ndarray of shape (B, T), optional
-        1 (or True) for a real token, 0 for padding. Where none is given
-        it is derived: 1 where the id is not config.pad_token_id.
-        HuggingFace takes all ones there. A row without any 1 is finite:
-        each token looks at all positions alike.
+        1 (or True) for a real token, 0 for padding. If not given, it is
+        derived: 1 where the id is not config.pad_token_id. HuggingFace
+        assumes all ones instead. In a row without any 1, each token
+        attends to all positions alike.
     trace : dict, optional
-        An empty dict; gets a copy of every intermediate result, nested
-        like params.
+        An empty dict; receives a copy of every intermediate result,
+        nested like params.
     rng : numpy.random.Generator, optional
         Switches dropout on, with the rates of config: the forward pass
         of training. Without it the result is deterministic.
@@ -57,9 +59,9 @@ def bert(
         pooler_output : ndarray of shape (B, H), or None without pooler
         attention_probs : list of L ndarrays of shape (B, A, T, T)
 
-        Attention is the distribution before dropout; each row sums to 1.
-        Positions count from the left, so a row padded on the left has
-        other results than the same row padded on the right.
+        The attention probabilities are those before dropout; each row
+        sums to 1. Positions count from the left, so a row padded on the
+        left gives other results than the same row padded on the right.
 
     Raises
     ------
@@ -69,17 +71,26 @@ def bert(
     Source: Devlin et al. 2018, section 3.
     """
     check_params(params, config)
-    _check_options(trace, rng, return_attention)
+    check_bert_options(trace, rng, return_attention)
     input_ids, segment_ids, attention_mask = check_inputs(
         input_ids, segment_ids, attention_mask, config
     )
     x = embed(
-        input_ids, segment_ids, params["embeddings"], config,
-        trace=branch(trace, "embeddings"), rng=rng,
+        input_ids,
+        segment_ids,
+        params["embeddings"],
+        config,
+        trace=branch(trace, "embeddings"),
+        rng=rng,
     )
     x, attention_probs = encoder(
-        x, params["layers"], attention_mask, config,
-        trace=branch(trace, "layers", []), rng=rng, return_attention=return_attention,
+        x,
+        params["layers"],
+        attention_mask,
+        config,
+        trace=branch(trace, "layers", []),
+        rng=rng,
+        return_attention=return_attention,
     )
     pooled = None
     if "pooler" in params:
@@ -91,129 +102,234 @@ def bert(
     }
 
 
-def check_inputs(input_ids, segment_ids, attention_mask, config):
-    """Refuse inputs that the model cannot take, and fill in what is None.
+def embed(input_ids, segment_ids, params, config, *, trace=None, rng=None):
+    """Add a word, a position and a segment vector, then normalise the sum.
+
+    layer_norm(word[id] + position[t] + segment[s])
 
     Parameters
     ----------
-    input_ids, segment_ids, attention_mask
-        As in ``bert``.
+    input_ids : ndarray of shape (B, T)
+        Integers in 0..V-1; not checked here.
+    segment_ids : ndarray of shape (B, T)
+        Integers in 0..S-1: 0 for the first text, 1 for the second.
+    params : dict
+        params["embeddings"] of the parameter tree.
     config : BertConfig
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+        Switches hidden dropout on.
 
     Returns
     -------
-    input_ids, segment_ids, attention_mask : ndarray of shape (B, T)
-        The ids are intp, the mask is bool.
+    ndarray of shape (B, T, H)
 
-    Raises
-    ------
-    BertError
+    Trace
+    -----
+    word : (B, T, H)
+    position : (T, H)
+    segment : (B, T, H)
+    sum : (B, T, H)
+    norm : (B, T, H)
+    output : (B, T, H)
+
+    Source: Devlin et al. 2018, section 3 and figure 2.
     """
-    input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
-    _check_length(input_ids, config)
-    segment_ids = _prepare_segment_ids(segment_ids, input_ids, config)
-    return input_ids, segment_ids, _prepare_mask(attention_mask, input_ids, config)
+    word = params["word"][input_ids]  # (B, T, H)
+    position = params["position"][: input_ids.shape[1]]  # (T, H)
+    segment = params["segment"][segment_ids]  # (B, T, H)
+    total = word + position + segment
+    norm = layer_norm(total, **params["norm"], eps=config.layer_norm_eps)
+    record(trace, word=word, position=position, segment=segment, sum=total, norm=norm)
+    x = dropout(norm, config.hidden_dropout_prob, rng, trace)
+    record(trace, output=x)
+    return x
 
 
-def _check_options(trace, rng, return_attention):
-    if type(return_attention) is not bool:
-        found = short(return_attention)
-        raise BertError(f"return_attention = {found}, allowed: True or False")
-    if trace is not None and not isinstance(trace, dict):
-        raise BertError(
-            f"trace is {type(trace).__name__}, allowed: an empty dict, None"
+def encoder(
+    x, params, attention_mask, config, *, trace=None, rng=None, return_attention=True
+):
+    """Run all layers, each on the output of the one before.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    params : list of dict
+        params["layers"] of the parameter tree.
+    attention_mask : ndarray of shape (B, T)
+    config : BertConfig
+    trace : list, optional
+        Receives one dict per layer.
+    rng : numpy.random.Generator, optional
+    return_attention : bool
+        False: attention probabilities are not kept, to save memory.
+
+    Returns
+    -------
+    x : ndarray of shape (B, T, H)
+    attention_probs : list of L ndarrays of shape (B, A, T, T)
+        Empty where return_attention is False.
+
+    Source: Devlin et al. 2018, section 3.
+    """
+    attention_probs = []
+    for layer_params in params:
+        layer_trace = None if trace is None else {}
+        x, probs = encoder_layer(
+            x, layer_params, attention_mask, config, trace=layer_trace, rng=rng
         )
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise BertError(
-            f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, None"
-        )
+        if trace is not None:
+            trace.append(layer_trace)
+        if return_attention:
+            attention_probs.append(probs)
+    return x, attention_probs
 
 
-def _check_ids(name, ids, limit):
-    """The ids as an intp array, or the one error."""
-    _refuse_bools(name, ids)
-    array = _as_array(name, ids)
-    if array.ndim != 2:
-        raise BertError(f"{name}: expected (B, T), got {array.shape}")
-    if array.shape[1] == 0:
-        raise BertError(f"{name}: empty sequence, shape {array.shape}; T must be >= 1")
-    if array.dtype.kind not in "iu":
-        raise BertError(f"{name} has dtype {array.dtype}, allowed: integers")
-    outside = (array < 0) | (array >= limit)
-    if outside.any():
-        row, column = np.argwhere(outside)[0]
-        raise BertError(
-            f"{name}[{row}, {column}] = {array[row, column]}, allowed 0..{limit - 1}"
-        )
-    return array.astype(np.intp)
+def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
+    """Run one layer: gather from other tokens, then work on each alone.
+
+    x = layer_norm(x + self_attention(x))
+    x = layer_norm(x + feed_forward(x))
+
+    The norm follows the residual sum (post-norm), unlike GPT-2's.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    params : dict
+        params["layers"][i] of the parameter tree.
+    attention_mask : ndarray of shape (B, T)
+    config : BertConfig
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+        Switches both dropouts on.
+
+    Returns
+    -------
+    x : ndarray of shape (B, T, H)
+    probs : ndarray of shape (B, A, T, T)
+
+    Trace
+    -----
+    attention_norm.residual : (B, T, H)
+    attention_norm.output : (B, T, H)
+    ffn_norm.residual : (B, T, H)
+    ffn_norm.output : (B, T, H)
+    output : (B, T, H)
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+    attended, probs = self_attention(
+        x,
+        params["attention"],
+        attention_mask,
+        config,
+        trace=branch(trace, "attention"),
+        rng=rng,
+    )
+    norm_trace = branch(trace, "attention_norm")
+    x = add_and_norm(
+        x, attended, params["attention_norm"], config, trace=norm_trace, rng=rng
+    )
+    thought = feed_forward(x, params["ffn"], config, trace=branch(trace, "ffn"))
+    norm_trace = branch(trace, "ffn_norm")
+    x = add_and_norm(x, thought, params["ffn_norm"], config, trace=norm_trace, rng=rng)
+    record(trace, output=x)
+    return x, probs
 
 
-def _refuse_bools(name, ids):
-    """In a list beside ints, NumPy would take True for 1."""
-    rows = ids if isinstance(ids, (list, tuple)) else ()
-    for row in rows:
-        if isinstance(row, (list, tuple)) and bool in map(type, row):
-            raise BertError(f"{name} holds a bool, allowed: integers")
+def add_and_norm(x, update, params, config, *, trace=None, rng=None):
+    """Add an update to what was there, and normalise the sum.
+
+    layer_norm(x + dropout(update))
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    update : ndarray of shape (B, T, H)
+    params : dict
+        "attention_norm" or "ffn_norm" of a layer.
+    config : BertConfig
+    trace : dict, optional
+    rng : numpy.random.Generator, optional
+        Switches hidden dropout on.
+
+    Returns
+    -------
+    ndarray of shape (B, T, H)
+
+    Trace
+    -----
+    residual : (B, T, H)
+    output : (B, T, H)
+
+    Source: Vaswani et al. 2017, section 3.1.
+    """
+    residual = x + dropout(update, config.hidden_dropout_prob, rng, trace)
+    output = layer_norm(residual, **params, eps=config.layer_norm_eps)
+    record(trace, residual=residual, output=output)
+    return output
 
 
-def _as_array(name, values):
-    if np.ma.is_masked(values):  # NumPy would read what lies below the mask
-        raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
-    if isinstance(values, np.ndarray):
-        return np.asarray(values)  # no subclass: np.matrix indexes otherwise
-    if not isinstance(values, (list, tuple)):
-        raise BertError(
-            f"{name} is {type(values).__name__}, "
-            "allowed: an array or nested lists (B, T)"
-        )
-    lengths = [len(row) for row in values if isinstance(row, (list, tuple, np.ndarray))]
-    if len(set(lengths)) > 1:
-        raise BertError(f"{name}: rows of lengths {lengths}; pad first to one length")
-    try:
-        return np.asarray(values)
-    except Exception:  # what stands in the lists may raise anything
-        raise BertError(f"{name}: not an array (B, T) of integers") from None
+def feed_forward(x, params, config, *, trace=None):
+    """Widen each vector, pass it through GELU, and narrow it again.
+
+    gelu(x W1 + b1) W2 + b2, with config.hidden_act in place of gelu.
+
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    params : dict
+        params["layers"][i]["ffn"] of the parameter tree.
+    config : BertConfig
+    trace : dict, optional
+
+    Returns
+    -------
+    ndarray of shape (B, T, H)
+
+    Trace
+    -----
+    inner : (B, T, F)
+    activated : (B, T, F)
+    outer : (B, T, H)
+
+    Source: Vaswani et al. 2017, equation 2, with GELU in place of ReLU
+    (Devlin et al. 2018, appendix A.2).
+    """
+    inner = linear(x, **params["inner"])  # (B, T, F)
+    activated = ACTIVATIONS[config.hidden_act](inner)
+    outer = linear(activated, **params["outer"])  # (B, T, H)
+    record(trace, inner=inner, activated=activated, outer=outer)
+    return outer
 
 
-def _check_length(input_ids, config):
-    T, limit = input_ids.shape[1], config.max_position_embeddings
-    if T > limit:
-        raise BertError(
-            f"input_ids has {T} positions, allowed: at most {limit} "
-            "(config.max_position_embeddings)"
-        )
+def pool(x, params, *, trace=None):
+    """Map the vector of the first token, [CLS], through a dense tanh layer.
 
+    tanh(x[:, 0] W + b). It is not the [CLS] row itself.
 
-def _prepare_segment_ids(segment_ids, input_ids, config):
-    if segment_ids is None:
-        return np.zeros_like(input_ids)
-    segment_ids = _check_ids("segment_ids", segment_ids, config.type_vocab_size)
-    _check_same_shape("segment_ids", segment_ids, input_ids)
-    return segment_ids
+    Parameters
+    ----------
+    x : ndarray of shape (B, T, H)
+    params : dict
+        params["pooler"] of the parameter tree.
+    trace : dict, optional
 
+    Returns
+    -------
+    ndarray of shape (B, H)
+        Between -1 and 1.
 
-def _prepare_mask(attention_mask, input_ids, config):
-    """The mask as a bool array, derived from the ids where there is none."""
-    if attention_mask is None:
-        return create_attention_mask(input_ids, config.pad_token_id).astype(bool)
-    mask = _as_array("attention_mask", attention_mask)
-    _check_same_shape("attention_mask", mask, input_ids)
-    if mask.dtype.kind not in "biuf":
-        raise BertError(f"attention_mask has dtype {mask.dtype}, allowed: bool or 0/1")
-    wrong = ~((mask == 0) | (mask == 1))
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        additive = "; it looks additive: give 1 for real, 0 for padding"
-        raise BertError(
-            f"attention_mask[{row}, {column}] = {mask[row, column]}, "
-            f"allowed: 0 or 1{additive if (mask < -1).any() else ''}"
-        )
-    return mask.astype(bool)
+    Trace
+    -----
+    dense : (B, H)
+    output : (B, H)
 
-
-def _check_same_shape(name, array, input_ids):
-    if array.shape != input_ids.shape:
-        raise BertError(
-            f"{name} has shape {array.shape}, allowed: {input_ids.shape}, "
-            "the shape of input_ids"
-        )
+    Source: Devlin et al. 2018, section 3; the dense tanh layer appears
+    only in the released code.
+    """
+    dense = linear(x[:, 0], **params)  # (B, H)
+    output = np.tanh(dense)
+    record(trace, dense=dense, output=output)
+    return output

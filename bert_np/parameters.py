@@ -6,6 +6,7 @@ import numpy as np
 
 from bert_np.config import require_config
 from bert_np.errors import BertError, short
+from bert_np.tree import leaves, map_leaves
 
 MOST_LAYERS = 10_000  # a tree of many more would fill the memory by itself
 MOST_VALUES = 10**11  # 400 GB in float32
@@ -71,32 +72,6 @@ def _linear(size_in, size_out):
 
 def _norm(H):
     return {"gamma": (H,), "beta": (H,)}
-
-
-def leaves(tree, path=""):
-    """Yield (path, leaf) for each leaf of a tree, in the tree's order.
-
-    A path is dotted, such as "layers.0.attention.query.W".
-    """
-    if isinstance(tree, (dict, list)):
-        items = tree.items() if isinstance(tree, dict) else enumerate(tree)
-        for key, branch in items:
-            yield from leaves(branch, f"{path}.{key}" if path else str(key))
-    else:
-        yield path, tree
-
-
-def map_leaves(function, tree, path=""):
-    """A tree of the same form with function(path, leaf) at each leaf."""
-    if isinstance(tree, dict):
-        items = tree.items()
-    elif isinstance(tree, list):
-        items = enumerate(tree)
-    else:
-        return function(path, tree)
-    mapped = {k: map_leaves(function, v, f"{path}.{k}" if path else str(k))
-              for k, v in items}
-    return mapped if isinstance(tree, dict) else list(mapped.values())
 
 
 def init_params(config, rng, heads=False, dtype=np.float32):

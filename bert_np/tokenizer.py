@@ -255,6 +255,15 @@ class Encoding:
     tokens: list
     offsets: list
 
+    @property
+    def inputs(self):
+        """What ``bert`` takes, by name: bert(**encoding.inputs, ...).
+
+        Arrays of shape (B, T); B is 1 for a single text or pair.
+        """
+        names = ("input_ids", "segment_ids", "attention_mask")
+        return {name: np.atleast_2d(getattr(self, name)) for name in names}
+
 
 def truncate(parts, room, truncation):
     """Shorten one or two lists of pieces until `room` pieces are left.

@@ -8,7 +8,7 @@ from bert_np import BertError
 @pytest.fixture(scope="session")
 def minilm():
     """(params, config, tokenizer) of all-MiniLM-L6-v2, fetched once."""
-    from bert_np.pretrained import load_pretrained
+    from bert_np.files.pretrained import load_pretrained
 
     try:
         return load_pretrained("all-MiniLM-L6-v2")

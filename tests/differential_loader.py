@@ -18,8 +18,8 @@ from hostile.base import expected_array
 from hostile.outcomes import attempt
 from make_robustness import write_figures
 
-from bert_np.checkpoint import load_checkpoint
-from bert_np.parameters import leaves
+from bert_np.files.checkpoint import load_checkpoint
+from bert_np.tree import leaves
 
 # transformers would ask for the memory first.
 NOT_TRIED = {

@@ -26,7 +26,7 @@ import unicodedata
 from importlib.metadata import version
 
 from bert_np.errors import BertError
-from bert_np.pretrained import fetch
+from bert_np.files.pretrained import fetch
 from bert_np.tokenizer import (SPECIAL_TOKENS, TRUNCATIONS, Tokenizer,
                                basic_split, normalize)
 from make_robustness import read_figures, write_figures

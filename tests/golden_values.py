@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from bert_np import bert, masked_lm_logits, next_sentence_logits
-from bert_np.checkpoint import load_checkpoint
-from bert_np.parameters import map_leaves
+from bert_np.files.checkpoint import load_checkpoint
+from bert_np.tree import map_leaves
 
 GOLDEN = Path(__file__).parent / "golden"
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")

@@ -24,8 +24,8 @@ from pathlib import Path
 import numpy as np
 
 import bert_np
-from bert_np import pretrained
-from bert_np.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files import pretrained
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.errors import BertError
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 from make_robustness import write_figures
@@ -64,7 +64,7 @@ def save_vocabulary(folder, version):
 
 def save_training_run(folder, version):
     from bert_np.training.run import save_run, start_run
-    from bert_np.training.train import TrainingSettings
+    from bert_np.training.loop import TrainingSettings
 
     run = start_run(make_params(version), np.random.default_rng(version))
     save_run(folder / "run.npz", run, CONFIG, TrainingSettings(steps=2))

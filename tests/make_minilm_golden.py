@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_np.pretrained import fetch
+from bert_np.files.pretrained import fetch
 
 # The sentence of the course, a pair with a word in pieces, a shorter text. Much
 # padding would not do: there float32 itself, HuggingFace's too, is 2e-5 off.

@@ -16,7 +16,7 @@ from golden_values import largest_differences, minilm_results, tiny
 from speed_tables import curve_figures, read_figures, speed_text
 
 from bert_np import BertConfig, bert, format_ledger, load_pretrained, parameter_ledger
-from bert_np.pretrained import PACKAGED
+from bert_np.files.pretrained import PACKAGED
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_np.pretrained import PACKAGED
+from bert_np.files.pretrained import PACKAGED
 from bert_np.training.toy_language import MASK, create_grammar, sample_batch
 
 GOLDEN = Path(__file__).parent / "golden" / "toy.npz"

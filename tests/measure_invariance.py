@@ -18,7 +18,7 @@ import numpy as np
 
 from bert_np import BertConfig, bert, init_params
 from bert_np.fast import fast_bert, prepare
-from bert_np.pretrained import load_pretrained
+from bert_np.files.pretrained import load_pretrained
 from make_robustness import write_figures
 
 SMALL = BertConfig(

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from bert_np import BertConfig, parameter_shapes
-from bert_np.parameters import map_leaves
+from bert_np.tree import map_leaves
 
 LOWEST = -sys.float_info.max  # what a masked score is set to
 

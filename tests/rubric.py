@@ -25,7 +25,7 @@ from run_notebooks import (
 
 from bert_np.course import grade
 from bert_np.course.exercise import all_exercises, stub
-from bert_np.pretrained import fetch
+from bert_np.files.pretrained import fetch
 
 TABLE = NOTEBOOKS / "RUBRIC.md"
 RUNS = ROOT / "tests" / "rubric_runs.json"

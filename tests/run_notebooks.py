@@ -19,7 +19,7 @@ import numpy as np
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
-from bert_np.pretrained import fetch
+from bert_np.files.pretrained import fetch
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"

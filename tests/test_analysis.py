@@ -24,8 +24,8 @@ from bert_np.analysis import (
     without_head,
     without_layer,
 )
-from bert_np.parameters import leaves
-from bert_np.texts import ALICE
+from bert_np.tree import leaves
+from bert_np.analysis.texts import ALICE
 
 PARAMS = random_params()
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])

@@ -15,9 +15,9 @@ from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 import bert_np
 from bert_np import attention, encoder_layer, functional, heads
-from bert_np.encoder import add_and_norm
-from bert_np.model import check_inputs
-from bert_np.parameters import leaves
+from bert_np.model import add_and_norm
+from bert_np.inputs import check_inputs
+from bert_np.tree import leaves
 
 PACKAGE = Path(bert_np.__file__).parent
 TESTS = Path(__file__).parent

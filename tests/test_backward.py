@@ -10,13 +10,13 @@ from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import BertError, bert, functional
 from bert_np.attention import scaled_dot_product, self_attention
-from bert_np.checkpoint import load_checkpoint
-from bert_np.embeddings import embed
-from bert_np.encoder import add_and_norm, encoder, encoder_layer
-from bert_np.feed_forward import feed_forward
+from bert_np.files.checkpoint import load_checkpoint
+from bert_np.model import embed
+from bert_np.model import add_and_norm, encoder, encoder_layer
+from bert_np.model import feed_forward
 from bert_np.heads import masked_lm_logits, next_sentence_logits
-from bert_np.parameters import leaves, map_leaves
-from bert_np.pooler import pool
+from bert_np.tree import leaves, map_leaves
+from bert_np.model import pool
 from bert_np.training import backward, functional_backward
 from bert_np.training.losses import (
     IGNORED,

@@ -16,14 +16,17 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 import bert_np
-from bert_np import BertConfig, BertError, checkpoint, weight_files
-from bert_np.checkpoint import (
+from bert_np import BertConfig, BertError
+from bert_np.files import checkpoint
+from bert_np.files import weights as weight_files
+from bert_np.files.checkpoint import (
     format_report,
     huggingface_name,
     load_checkpoint,
     save_pretrained,
 )
-from bert_np.parameters import leaves, map_leaves, parameter_shapes
+from bert_np.parameters import parameter_shapes
+from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import Tokenizer
 
 ROOT = Path(bert_np.__file__).parents[1]
@@ -1402,7 +1405,7 @@ FULL = """
 import resource, sys
 import numpy as np
 import bert_np
-from bert_np.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 params, config, _ = load_checkpoint(sys.argv[1])
 params = bert_np.init_params(config, np.random.default_rng(1), heads=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))

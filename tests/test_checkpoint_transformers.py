@@ -9,7 +9,7 @@ import pytest
 
 import bert_np
 from bert_np import BertConfig
-from bert_np.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.tokenizer import Tokenizer
 
 TINY = Path(__file__).parent / "golden" / "tiny"

@@ -17,7 +17,7 @@ from bert_np.course import (
     show_source,
 )
 from bert_np.course.answers import agrees, first_difference
-from bert_np.checkpoint import load_checkpoint
+from bert_np.files.checkpoint import load_checkpoint
 from bert_np.course.exercise import all_exercises, solution_source, solved, stub
 
 EXERCISES = all_exercises()

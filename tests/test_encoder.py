@@ -4,7 +4,7 @@ import numpy as np
 from reference import CONFIG, random_params
 
 from bert_np import encoder, encoder_layer, feed_forward, self_attention
-from bert_np.encoder import add_and_norm
+from bert_np.model import add_and_norm
 from bert_np.functional import layer_norm
 
 PARAMS = random_params()["layers"]

@@ -10,8 +10,14 @@ from matplotlib.figure import Figure
 import bert_np
 from bert_np import BertError, BertConfig, Tokenizer
 from bert_np.plotting import describe
-from bert_np.plotting.explore import (
-    connect, explore, load_model, missing_front_end, new_widgets, view_of)
+from bert_np.plotting.explorer import (
+    connect,
+    explore,
+    load_model,
+    missing_front_end,
+    new_widgets,
+    view_of,
+)
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "mat",
          "on", "<", ">", "script", "$", "x", "##s", "&"]

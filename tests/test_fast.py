@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bert_np import BertConfig, BertError, bert, fast, init_params
 from bert_np.fast import MOST_TOKENS, fast_bert, prepare
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 
 
 def model(sizes, dtype=np.float32, **more):

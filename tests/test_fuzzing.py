@@ -15,9 +15,9 @@ from safetensors.numpy import load, save
 
 import bert_np
 from bert_np import BertConfig, BertError, bert
-from bert_np.checkpoint import huggingface_name, load_checkpoint
+from bert_np.files.checkpoint import huggingface_name, load_checkpoint
 from bert_np.config import ACTIVATIONS, SIZES
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import SPECIAL_TOKENS, TRUNCATIONS, Tokenizer
 
 CONFIG = BertConfig(

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from golden_values import minilm_results, run, tiny
 
-from bert_np import bert, hub, masked_lm_logits, pretrained
-from bert_np.checkpoint import load_checkpoint
+from bert_np import bert, masked_lm_logits
+from bert_np.files import hub
+from bert_np.files import pretrained
+from bert_np.files.checkpoint import load_checkpoint
 
 
 def assert_close(found, expected, atol, attention_atol):

@@ -117,7 +117,8 @@ def test_no_size_is_allocated_before_it_is_checked(name, tmp_path):
 WATCH = """
 import json, os, sys
 import numpy, safetensors, safetensors.numpy
-from bert_np import BertError, checkpoint
+from bert_np import BertError
+from bert_np.files import checkpoint
 root = os.path.realpath(sys.argv[1])
 folders = [os.path.join(root, name) for name in sorted(os.listdir(root), key=int)]
 def load(folder):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bert_np.checkpoint import ONE_DAY, remove_leftovers
+from bert_np.files.checkpoint import ONE_DAY, remove_leftovers
 
 TESTS = Path(__file__).parent
 WHOLE = ("save_weights", "save_training_run", "save_viewer", "write_notebook",

@@ -14,7 +14,7 @@ from measure_invariance import (
 )
 
 from bert_np import init_params
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 
 LIMITS = {np.float32: 1e-5, np.float64: 1e-12}
 EXACT, ROUNDED = QUESTIONS[:3], QUESTIONS[3:]

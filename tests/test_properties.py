@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import bert, create_attention_mask
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 PARAMS = {

@@ -8,8 +8,8 @@ from make_toy_golden import GOLDEN, passages, transformers_logits
 
 import bert_np
 from bert_np import bert, fill_mask, masked_lm_logits, next_sentence
-from bert_np.parameters import map_leaves
-from bert_np.pretrained import PACKAGED
+from bert_np.tree import map_leaves
+from bert_np.files.pretrained import PACKAGED
 from bert_np.training import toy_model
 from bert_np.training.toy_language import create_grammar, sample_batch
 from bert_np.training.toy_skills import (

@@ -13,7 +13,7 @@ from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 import bert_np
 from bert_np import BertError
-from bert_np.parameters import leaves
+from bert_np.tree import leaves
 from bert_np.plotting import step_through
 from bert_np.plotting.stage_texts import STAGE_TEXTS
 from bert_np.plotting.step_pages import shrink

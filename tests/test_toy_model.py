@@ -8,7 +8,7 @@ import pytest
 
 import bert_np
 from bert_np import bert
-from bert_np.parameters import leaves
+from bert_np.tree import leaves
 from bert_np.training import toy_grammar, toy_model
 from bert_np.training.toy_grammar import KINDS, MIX
 from bert_np.training.toy_language import create_grammar, find_probes, sample_batch

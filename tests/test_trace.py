@@ -23,8 +23,8 @@ from bert_np import (
     pooler,
     scaled_dot_product,
 )
-from bert_np.mistakes import MISTAKES
-from bert_np.parameters import leaves, map_leaves
+from bert_np.comparison import MISTAKES
+from bert_np.tree import leaves, map_leaves
 from bert_np.trace import branch, record
 
 PARAMS = random_params()

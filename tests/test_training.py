@@ -17,7 +17,7 @@ import pytest
 
 import bert_np
 from bert_np import BertConfig, BertError
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 from bert_np.training import run as run_module
 from bert_np.training.adam import (
     adam,
@@ -30,9 +30,9 @@ from bert_np.training.losses import IGNORED
 from bert_np.training.masking import mask_tokens
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
-from bert_np.training.train import TrainingSettings, train, train_step
+from bert_np.training.loop import TrainingSettings, train, train_step
 
-train_module = import_module("bert_np.training.train")
+train_module = import_module("bert_np.training.loop")
 GOLDEN = Path(__file__).parent / "golden" / "training.npz"
 CONFIG = BertConfig(
     vocab_size=13, hidden_size=12, num_hidden_layers=1, num_attention_heads=3,

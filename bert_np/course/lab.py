@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from bert_np.attention import create_attention_mask, merge_heads, split_heads
-from bert_np.embeddings import embed
-from bert_np.encoder import add_and_norm
+from bert_np.model import embed
+from bert_np.model import add_and_norm
 from bert_np.errors import BertError, short
-from bert_np.feed_forward import feed_forward
+from bert_np.model import feed_forward
 from bert_np.functional import linear, softmax
 from bert_np.trace import branch, record
 

@@ -6,7 +6,7 @@ from bert_np.plotting.bars import plot_bars
 from bert_np.plotting.curves import plot_by_layer, plot_curves
 from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads
 from bert_np.plotting.embeddings import plot_embedding_sum
-from bert_np.plotting.explore import explore
+from bert_np.plotting.explorer import explore
 from bert_np.plotting.figure import describe
 from bert_np.plotting.head_summary import plot_head_summary
 from bert_np.plotting.links import plot_links

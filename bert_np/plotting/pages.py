@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from bert_np.checkpoint import remove_leftovers
+from bert_np.files.checkpoint import remove_leftovers
 from bert_np.errors import BertError
 
 PAGE = Template("""<!doctype html>

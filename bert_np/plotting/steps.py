@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.errors import BertError, short
-from bert_np.parameters import leaves
+from bert_np.tree import leaves
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.pages import write_page
 from bert_np.plotting.preparation import check_tokens, to_array

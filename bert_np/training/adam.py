@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bert_np.errors import BertError
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 
 # Parameters that no weight decay pulls towards 0: biases and norms.
 NOT_DECAYED = ("b", "bias", "gamma", "beta")
@@ -154,13 +154,10 @@ def adam(
     means, squares = dict(leaves(m)), dict(leaves(v))
 
     def update(path, p):
-        change = np.sqrt(squares[path] / (1 - beta2**step))
-        change += eps
-        np.divide(means[path], change, out=change)
-        change *= rate / (1 - beta1**step)
-        if path.rsplit(".", 1)[-1] not in NOT_DECAYED:
-            change += rate * weight_decay * p
-        return np.subtract(p, change, out=change)
+        mean = means[path] / (1 - beta1**step)
+        square = squares[path] / (1 - beta2**step)
+        decay = 0 if path.rsplit(".", 1)[-1] in NOT_DECAYED else weight_decay
+        return p - rate * (mean / (np.sqrt(square) + eps) + decay * p)
 
     return map_leaves(update, params), {"step": step, "m": m, "v": v}
 

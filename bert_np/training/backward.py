@@ -11,9 +11,9 @@ import math
 import numpy as np
 
 from bert_np.attention import merge_heads, split_heads
-from bert_np.functional import dropout
-from bert_np.training import functional_backward
+from bert_np.functional import ACTIVATIONS
 from bert_np.training.functional_backward import (
+    ACTIVATION_BACKWARDS,
     dropout_backward,
     layer_norm_backward,
     linear_backward,
@@ -79,7 +79,8 @@ def scaled_dot_product_backward(d_context, trace, visible):
     """
     q, k, v, probs = (trace[name] for name in ("q", "k", "v", "probs"))
     mask = trace.get("dropout_mask")
-    d_v = dropout(probs, mask).swapaxes(-1, -2) @ d_context
+    used = probs if mask is None else probs * mask
+    d_v = used.swapaxes(-1, -2) @ d_context
     d_probs = dropout_backward(d_context @ v.swapaxes(-1, -2), mask)
     d_scores = softmax_backward(d_probs, probs)  # (B, A, Tq, Tk)
     np.copyto(d_scores, 0, where=~visible)
@@ -357,4 +358,4 @@ def next_sentence_logits_backward(d_logits, pooler_output, params):
 
 
 def _activation_backward(config):
-    return getattr(functional_backward, f"{config.activation}_backward")
+    return ACTIVATION_BACKWARDS[ACTIVATIONS[config.hidden_act]]

@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from bert_np.functional import centre, gelu, gelu_tanh, relu
+
 
 def linear_backward(d_y, x, W):
     """Send a gradient back through y = x W + b.
@@ -62,16 +64,13 @@ def layer_norm_backward(d_y, x, gamma, eps):
     Source: Ba et al. 2016, section 5.1, on the two invariances.
     """
     axes = tuple(range(x.ndim - 1))
-    z = x - x.mean(axis=-1, keepdims=True)
-    s = np.sqrt(np.square(z).mean(axis=-1, keepdims=True) + eps)
-    z /= s
+    centred = centre(x)
+    s = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + eps)
+    z = centred / s
     grads = {"gamma": (d_y * z).sum(axis=axes), "beta": d_y.sum(axis=axes)}
-    d_x = d_y * gamma
-    z *= (d_x * z).mean(axis=-1, keepdims=True)
-    d_x -= d_x.mean(axis=-1, keepdims=True)
-    d_x -= z
-    d_x /= s
-    return d_x, grads
+    g = gamma * d_y
+    along_z = z * (g * z).mean(axis=-1, keepdims=True)
+    return (g - g.mean(axis=-1, keepdims=True) - along_z) / s, grads
 
 
 def softmax_backward(d_probs, probs):
@@ -90,16 +89,15 @@ def softmax_backward(d_probs, probs):
     -------
     ndarray of shape (..., N)
     """
-    d_x = d_probs * probs
-    d_x -= probs * d_x.sum(axis=-1, keepdims=True)
-    return d_x
+    return probs * (d_probs - (d_probs * probs).sum(axis=-1, keepdims=True))
 
 
 def gelu_backward(d_y, x, y):
-    """Send a gradient back through y = x Phi(x), Phi the normal chance.
+    """Send a gradient back through y = x Phi(x).
 
-    By the product rule d_x = d_y (Phi(x) + x phi(x)), where phi = Phi' is
-    the normal density exp(-x²/2) / sqrt(2 pi). Phi is had from y again.
+    Phi(x) is the probability that a normal variate is below x. By the
+    product rule d_x = d_y (Phi(x) + x phi(x)), where phi = Phi' is the
+    normal density exp(-x²/2) / sqrt(2 pi). Phi is y / x.
 
     Parameters
     ----------
@@ -112,15 +110,8 @@ def gelu_backward(d_y, x, y):
     -------
     ndarray of shape (...)
     """
-    density = x * x
-    density *= -0.5
-    np.exp(density, out=density)
-    density *= 1 / math.sqrt(2 * math.pi)
-    d_x = _chance(x, y)
-    density *= x
-    d_x += density
-    d_x *= d_y
-    return d_x
+    density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return d_y * (_probability_below(x, y) + x * density)
 
 
 def gelu_tanh_backward(d_y, x, y):
@@ -141,18 +132,15 @@ def gelu_tanh_backward(d_y, x, y):
     -------
     ndarray of shape (...)
     """
-    chance = _chance(x, y)
-    slope = 2 * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
-    slope *= chance * (1 - chance)
-    return d_y * (chance + x * slope)
+    below = _probability_below(x, y)
+    u_slope = math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x)
+    return d_y * (below + x * 2 * below * (1 - below) * u_slope)
 
 
-def _chance(x, y):
-    """Phi(x) of y = x Phi(x); Phi(0) is one half."""
-    with np.errstate(invalid="ignore"):  # 0 / 0, mended in the next line
-        chance = y / x
-    chance[x == 0] = 0.5
-    return chance
+def _probability_below(x, y):
+    """Phi(x), recovered from y = x Phi(x); Phi(0) is one half."""
+    with np.errstate(invalid="ignore"):  # 0 / 0, replaced at once
+        return np.where(x == 0, x.dtype.type(0.5), y / x)
 
 
 def relu_backward(d_y, x, y):
@@ -172,6 +160,14 @@ def relu_backward(d_y, x, y):
     ndarray of shape (...)
     """
     return d_y * (x > 0)
+
+
+# Activation -> the function that sends a gradient back through it.
+ACTIVATION_BACKWARDS = {
+    gelu: gelu_backward,
+    gelu_tanh: gelu_tanh_backward,
+    relu: relu_backward,
+}
 
 
 def dropout_backward(d_y, mask):

@@ -16,7 +16,7 @@ import numpy as np
 from bert_np.errors import BertError
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
-from bert_np.parameters import leaves, map_leaves
+from bert_np.tree import leaves, map_leaves
 from bert_np.training.backward import (
     embed_backward,
     encoder_backward,

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from bert_np.errors import BertError
-from bert_np.parameters import leaves, map_leaves, parameter_shapes
+from bert_np.parameters import parameter_shapes
+from bert_np.tree import leaves, map_leaves
 from bert_np.training.adam import init_adam
 
 TREES = ("params", "m", "v")

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.checkpoint import save_pretrained
+from bert_np.files.checkpoint import save_pretrained
 from bert_np.config import BertConfig
-from bert_np.parameters import count_params, init_params, leaves, map_leaves
+from bert_np.parameters import count_params, init_params
+from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import Tokenizer
 from bert_np.training.masking import mask_tokens
 from bert_np.training.toy_grammar import MIX
@@ -33,7 +34,7 @@ from bert_np.training.toy_language import (
     vocabulary,
 )
 from bert_np.training.toy_skills import evaluate
-from bert_np.training.train import TrainingSettings, train
+from bert_np.training.loop import TrainingSettings, train
 
 BATCH = 96  # passages a step
 RATE = 0.15  # share of ordinary tokens that is masked

@@ -16,7 +16,7 @@ from bert_np.analysis import without_head
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
-from bert_np.pretrained import load_pretrained
+from bert_np.files.pretrained import load_pretrained
 from bert_np.training.toy_grammar import KINDS
 from bert_np.training.toy_language import (
     CLS,

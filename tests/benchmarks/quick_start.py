@@ -47,7 +47,7 @@ def with_transformers():
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    from bert_np.pretrained import fetch
+    from bert_np.files.pretrained import fetch
 
     folder = fetch("all-MiniLM-L6-v2")
     tokenizer = AutoTokenizer.from_pretrained(folder)

@@ -13,7 +13,7 @@ import numpy as np
 def plain(folder, maps=True):
     """This library's teaching code."""
     from bert_np import bert
-    from bert_np.checkpoint import load_checkpoint
+    from bert_np.files.checkpoint import load_checkpoint
 
     params, config = load_checkpoint(folder)[:2]
     return lambda batch: bert(
@@ -23,7 +23,7 @@ def plain(folder, maps=True):
 
 def fast(folder, maps=True):
     """This library's fast path."""
-    from bert_np.checkpoint import load_checkpoint
+    from bert_np.files.checkpoint import load_checkpoint
     from bert_np.fast import fast_bert, prepare
 
     params, config = load_checkpoint(folder)[:2]
@@ -91,7 +91,7 @@ def export(folder, path):
 
 def products(folder):
     """Only the matrix products of the fast path, in the same threads."""
-    from bert_np.checkpoint import load_checkpoint
+    from bert_np.files.checkpoint import load_checkpoint
     from bert_np.fast import _parts, _threads
 
     params, config = load_checkpoint(folder)[:2]

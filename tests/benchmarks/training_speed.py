@@ -53,7 +53,7 @@ def make_batch(rng, length):
 def numpy_steps(length, parts):
     """Make one training step of this library for each line read."""
     import bert_np
-    from bert_np.training.train import TrainingSettings, train
+    from bert_np.training.loop import TrainingSettings, train
 
     config, rng = bert_np.BertConfig(**SIZES), np.random.default_rng(0)
     params = bert_np.init_params(config, rng, heads=True)

@@ -11,10 +11,11 @@ import numpy as np
 
 import bert_np
 from bert_np import BertConfig, analysis, tasks
-from bert_np.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.fast import fast_bert, prepare
-from bert_np.parameters import check_params, map_leaves, parameter_shapes
-from bert_np.pretrained import fetch
+from bert_np.parameters import check_params, parameter_shapes
+from bert_np.tree import map_leaves
+from bert_np.files.pretrained import fetch
 from bert_np.tokenizer import Tokenizer
 from hostile.base import TINY, TOKENS, accepted, refused
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_np.checkpoint import huggingface_name, load_checkpoint
-from bert_np.parameters import leaves
+from bert_np.files.checkpoint import huggingface_name, load_checkpoint
+from bert_np.tree import leaves
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny"
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"

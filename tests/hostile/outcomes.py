@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from bert_np import BertConfig, BertError
-from bert_np.checkpoint import load_checkpoint
-from bert_np.parameters import leaves
+from bert_np.files.checkpoint import load_checkpoint
+from bert_np.tree import leaves
 from hostile import arguments, checkpoints, configs, pictures, vocabularies, weights
 from hostile.base import TINY, WEIGHTS
 

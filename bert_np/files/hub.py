@@ -8,10 +8,10 @@ import hashlib
 import re
 from pathlib import Path
 
-from bert_np.checkpoint import SETTINGS, TOKENIZER, VOCAB
+from bert_np.files.checkpoint import SETTINGS, TOKENIZER, VOCAB
 from bert_np.config import read_json
 from bert_np.errors import BertError
-from bert_np.weight_files import CONVERT, INDEX, SHARD, WEIGHTS
+from bert_np.files.weights import CONVERT, INDEX, SHARD, WEIGHTS
 
 TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
 
@@ -176,7 +176,7 @@ def _explain(error, name):
     return f"{name!r} " + meaning.format(
         error=" ".join(str(error).split()),
         kind=kinds[0],
-        ahead=f"where there is a network run: python -m bert_np.pretrained {name}",
+        ahead=f"where there is a network run: python -m bert_np.files.pretrained {name}",
     )
 
 

@@ -20,14 +20,16 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from bert_np.config import BertConfig
 from bert_np.errors import BertError, short
-from bert_np.parameters import check_params, leaves, map_leaves, parameter_shapes
+from bert_np.parameters import check_params, parameter_shapes
+from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import Tokenizer
-from bert_np.weight_files import (
+from bert_np.files.weights import (
     FLOATS,
     INDEX,
     INTEGERS,
@@ -93,6 +95,14 @@ def huggingface_name(path):
     return f"{MODULES[module]}.{ARRAYS[array]}".format(*layer)
 
 
+class Pretrained(NamedTuple):
+    """A model as it was loaded; it unpacks, and passes on as ``*model``."""
+
+    params: dict  # the tree of parameter_shapes, read-only arrays
+    config: BertConfig
+    tokenizer: Tokenizer | None  # None without a WordPiece vocabulary
+
+
 # ----------------------------------------------------- into the tree
 def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     """Read a model and its tokenizer from a folder in HuggingFace's layout.
@@ -117,12 +127,10 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
 
     Returns
     -------
-    params : dict
-        The tree of parameter_shapes, read-only arrays; "pooler", "mlm"
-        and "nsp" only where the files hold them.
-    config : BertConfig
-    tokenizer : Tokenizer or None
-        None where the folder has no WordPiece vocabulary.
+    Pretrained
+        (params, config, tokenizer). params has "pooler", "mlm" and "nsp"
+        only if the files hold them; tokenizer is None if the folder has
+        no WordPiece vocabulary.
 
     Raises
     ------
@@ -151,7 +159,8 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         report.update(_report(headers, found, places, shapes, dtype))
         if tokenizer is None:
             report["unused"] += [n for n in (VOCAB, TOKENIZER) if (folder / n).exists()]
-    return map_leaves(lambda path, _: arrays[path], shapes), config, tokenizer
+    params = map_leaves(lambda path, _: arrays[path], shapes)
+    return Pretrained(params, config, tokenizer)
 
 
 def _place(found, config):

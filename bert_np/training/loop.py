@@ -1,16 +1,14 @@
 """The training loop: batches in, trained parameters out."""
 
-import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from bert_np.errors import BertError, short
+from bert_np.fast import map_over_threads
 from bert_np.parameters import check_params
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
 from bert_np.training.pretraining import losses_and_gradients
@@ -63,9 +61,7 @@ def train(
         Draws the batches and the dropout.
     settings : TrainingSettings
         With parts > 1 each step runs in as many threads as there are
-        processors, BLAS held to one. This needs threadpoolctl, or a
-        Python started with OPENBLAS_NUM_THREADS=1; without either, the
-        parts run one after the other.
+        processors, with BLAS held to one.
     checkpoint : str or Path, optional
         A file for the run so far: written every checkpoint_every steps,
         at the end, and on an interruption.
@@ -104,7 +100,7 @@ def train(
     _keep_freed_memory()
     since = (run["step"], time.perf_counter())
     try:
-        with _threads(settings.parts) as run_all:
+        with map_over_threads(settings.parts) as run_all:
             while run["step"] < settings.steps:
                 new = train_step(run, config, make_batch, rng, settings, run_all)
                 if after_step is not None:
@@ -220,32 +216,6 @@ def _check_settings(settings):
 def _check_interval(name, value):
     if type(value) is not int or value < 1:
         raise BertError(f"{name} = {short(value)}, allowed: an int >= 1")
-
-
-@contextmanager
-def _threads(parts):
-    """What runs the parts of a batch: map, or the map of some threads.
-
-    Two sets of threads, ours and BLAS's, would wait for each other most
-    of the time. So ours are used only where BLAS keeps to one.
-    """
-    limit = _one_blas_thread() if parts > 1 else None
-    if limit is None:
-        yield map
-        return
-    with limit, ThreadPoolExecutor(min(parts, os.cpu_count() or 1)) as pool:
-        yield pool.map
-
-
-def _one_blas_thread():
-    """A context in which BLAS has one thread; None where none can be had."""
-    if os.environ.get("OPENBLAS_NUM_THREADS") == "1":
-        return nullcontext()
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return None
-    return threadpool_limits(1, user_api="blas")
 
 
 def _keep_freed_memory():

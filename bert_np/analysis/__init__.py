@@ -1,0 +1,52 @@
+"""Numbers about attention: where heads look, what they move, what for.
+
+A map is probs (T, T): row i is the query that attends, column j the key
+attended to. All functions take stacks of maps, (..., T, T), such as one
+layer (A, T, T) or a list of L layers (B, A, T, T), as ``bert`` returns.
+
+An attention_mask of shape (T,) goes with maps of one sentence, one of
+shape (B, T) with maps of shape (..., B, A, T, T). Attention to a masked
+key is not counted, and a masked query gets 0.
+"""
+
+from bert_np.analysis.ablation import (
+    AblationEffects,
+    ablation_effects,
+    without_head,
+    without_layer,
+)
+from bert_np.analysis.flow import (
+    logit_lens,
+    rollout,
+    summed_weighted_norms,
+    top_words,
+    weighted_norms,
+)
+from bert_np.analysis.statistics import (
+    attention_distance,
+    attention_entropy,
+    attention_masses,
+    head_distances,
+)
+from bert_np.analysis.summary import (
+    HeadSummary,
+    summarise_heads,
+)
+
+__all__ = [
+    "AblationEffects",
+    "HeadSummary",
+    "ablation_effects",
+    "attention_distance",
+    "attention_entropy",
+    "attention_masses",
+    "head_distances",
+    "logit_lens",
+    "rollout",
+    "summarise_heads",
+    "summed_weighted_norms",
+    "top_words",
+    "weighted_norms",
+    "without_head",
+    "without_layer",
+]

@@ -1,0 +1,196 @@
+"""Take a head or a layer away, and measure what changes."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_np.analysis.checks import check_positions, require_layers, require_real
+from bert_np.attention import create_attention_mask
+from bert_np.errors import BertError
+from bert_np.heads import masked_lm_logits
+from bert_np.model import bert, embed, encoder, encoder_layer
+from bert_np.tokenizer import check_count
+
+
+def without_head(params, config, layer, head):
+    """The parameters with one head's output set to 0.
+
+    The head still computes its attention; the rows of the output matrix
+    that would pass its context on are 0.
+
+    Parameters
+    ----------
+    params : dict
+        Never written to; all other arrays are shared.
+    config : BertConfig
+    layer, head : int
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    BertError
+
+    Source: Michel et al. 2019, section 3.
+    """
+    layer = check_count(layer, "layer", 0, config.num_hidden_layers - 1)
+    head = check_count(head, "head", 0, config.num_attention_heads - 1)
+    require_layers(params)
+    D = config.head_size
+    layers = list(params["layers"])
+    attention = dict(layers[layer]["attention"])
+    W = attention["output"]["W"].copy()
+    W[head * D : (head + 1) * D] = 0
+    attention["output"] = attention["output"] | {"W": W}
+    layers[layer] = layers[layer] | {"attention": attention}
+    return params | {"layers": layers}
+
+
+def without_layer(params, config, layer):
+    """The model with one layer taken out.
+
+    All of it goes: attention, feed-forward, both residual sums and both
+    norms. What came in is passed on unchanged to the next layer. To set
+    the outputs of attention and feed-forward to 0 would be another
+    thing: the two norms would still act.
+
+    Parameters
+    ----------
+    params : dict
+        Never written to; all arrays are shared.
+    config : BertConfig
+    layer : int
+
+    Returns
+    -------
+    params : dict
+    config : BertConfig
+        Both with one layer fewer.
+
+    Raises
+    ------
+    BertError
+        Also where the model has one layer only.
+
+    Source: Fan et al. 2020 (1909.11556) and Sajjad et al. 2020
+    (2004.03844), who drop layers so.
+    """
+    L = config.num_hidden_layers
+    layer = check_count(layer, "layer", 0, L - 1)
+    if L == 1:
+        raise BertError("config.num_hidden_layers = 1, allowed: 2 or more; "
+                        "no layer would be left")
+    require_layers(params)
+    layers = params["layers"][:layer] + params["layers"][layer + 1 :]
+    return params | {"layers": layers}, replace(config, num_hidden_layers=L - 1)
+
+
+class AblationEffects(NamedTuple):
+    """What changes without each head and without each layer."""
+
+    heads: np.ndarray  # (L, A): how far the last hidden state moves
+    layers: np.ndarray  # (L,)
+    heads_kl: np.ndarray | None  # (L, A): how far the MLM predictions move, nats
+    layers_kl: np.ndarray | None  # (L,)
+
+
+def ablation_effects(
+    input_ids, params, config, *, segment_ids=None, attention_mask=None,
+    positions=None, report=None,
+):
+    """How far the output moves without each head, and each layer.
+
+    Mean over the real tokens of ||h' - h|| / ||h||, h the last hidden
+    state, h' that of the ablated model: see without_head, without_layer.
+    With positions also the mean of KL(q || q') in nats, q the MLM
+    prediction, q' the ablated model's.
+
+    Parameters
+    ----------
+    input_ids : ndarray of shape (B, T)
+    params : dict
+    config : BertConfig
+    segment_ids, attention_mask : ndarray of shape (B, T), optional
+        As in ``bert``.
+    positions : ndarray of shape (B, T), optional
+        1 where MLM predictions are compared, such as at [MASK].
+    report : function, optional
+        Gets a line of text after each layer.
+
+    Returns
+    -------
+    AblationEffects
+        float64.
+
+    Raises
+    ------
+    BertError
+        Also where positions are given and there is no MLM head.
+
+    Source: Michel et al. 2019, section 3 (heads, with task scores in
+    place of these two measures).
+    """
+    compare, inputs, mask = _prepare_ablation(
+        input_ids, segment_ids, attention_mask, positions, params, config
+    )
+    L, A = config.num_hidden_layers, config.num_attention_heads
+    effects = np.zeros((L, A + 1, 2))  # column A: the layer
+    for layer, x in enumerate(inputs):
+        for head in range(A):
+            layers = without_head(params, config, layer, head)["layers"][layer:]
+            effects[layer, head] = compare(_finish(x, layers, mask, config))
+        effects[layer, A] = compare(
+            _finish(x, params["layers"][layer + 1 :], mask, config)
+        )
+        if report is not None:
+            report(f"layer {layer + 1}/{L}: {A} heads and the layer left out")
+    moved, kl = effects[..., 0], effects[..., 1]
+    if positions is None:
+        return AblationEffects(moved[:, :A], moved[:, A], None, None)
+    return AblationEffects(moved[:, :A], moved[:, A], kl[:, :A], kl[:, A])
+
+
+def _finish(x, layers, attention_mask, config):
+    """The last hidden state, from what goes into the first of `layers`."""
+    return encoder(x, layers, attention_mask, config, return_attention=False)[0]
+
+
+def _prepare_ablation(ids, segment_ids, attention_mask, positions, params, config):
+    """A function of h' that measures its change; each layer's input; mask."""
+    whole = bert(ids, params, config, segment_ids=segment_ids,
+                 attention_mask=attention_mask, return_attention=False)  # checks all
+    ids = np.asarray(ids)
+    segment_ids = np.zeros_like(ids) if segment_ids is None else np.asarray(segment_ids)
+    mask = (create_attention_mask(ids, config.pad_token_id)
+            if attention_mask is None else np.asarray(attention_mask)).astype(bool)
+    inputs = [embed(ids, segment_ids, params["embeddings"], config)]
+    for layer in params["layers"][:-1]:
+        inputs.append(encoder_layer(inputs[-1], layer, mask, config)[0])
+    require_real(mask)
+    asked = None if positions is None else check_positions(positions, ids.shape)
+    compare = _compare_with(whole["last_hidden_state"], mask, asked, params, config)
+    return compare, inputs, mask
+
+
+def _compare_with(hidden, mask, asked, params, config):
+    def log_probs(state):
+        logits = masked_lm_logits(state[asked][None], params, config)[0]
+        logits = logits.astype(np.float64)
+        top = logits.max(axis=-1, keepdims=True)
+        return logits - top - np.log(np.exp(logits - top).sum(-1, keepdims=True))
+
+    whole = None if asked is None else log_probs(hidden)
+    real = hidden[mask].astype(np.float64)
+
+    def compare(ablated):
+        change = np.linalg.norm(ablated[mask] - real, axis=-1)
+        moved = (change / np.linalg.norm(real, axis=-1)).mean()
+        if asked is None:
+            return moved, 0
+        gaps = np.exp(whole) * (whole - log_probs(ablated))
+        return moved, gaps.sum(axis=-1).mean()
+
+    return compare

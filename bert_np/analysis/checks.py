@@ -1,0 +1,143 @@
+"""What the measures share: maps, masks and traces, checked, and rows divided."""
+
+import numpy as np
+
+from bert_np.errors import BertError
+
+TOLERANCE = 1e-4  # by which a probability may leave 0..1
+
+
+def check_maps(probs, attention_mask):
+    """The maps as floats, and which keys are real, to broadcast with rows."""
+    probs = as_floats("probs", probs)
+    if probs.ndim < 2 or probs.shape[-1] != probs.shape[-2] or probs.size == 0:
+        raise BertError(f"probs has shape {probs.shape}, allowed: (..., T, T)")
+    wrong = ~((probs >= -TOLERANCE) & (probs <= 1 + TOLERANCE))
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise BertError(f"probs[{', '.join(map(str, place))}] = {probs[place]:.6g}, "
+                        "allowed: 0..1 (probabilities after the softmax)")
+    return probs, check_mask(attention_mask, probs.shape)
+
+
+def check_model_maps(probs, attention_mask):
+    """check_maps for the maps of a whole model."""
+    probs, real = check_maps(probs, attention_mask)
+    if probs.ndim not in (4, 5):
+        raise BertError(f"probs has shape {probs.shape}, allowed: (L, A, T, T) "
+                        "or (L, B, A, T, T)")
+    if probs.ndim == 4 and real.ndim > 1:
+        raise BertError(f"attention_mask has two axes, allowed with probs of shape "
+                        f"{probs.shape}, (L, A, T, T): shape (T,)")
+    return probs, real
+
+
+def as_floats(name, values):
+    try:
+        if isinstance(values, (list, tuple)):
+            shapes = [np.shape(value) for value in values]
+            if len(set(shapes)) > 1:
+                raise ValueError(f"its entries have shapes {shapes}")
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise BertError(f"{name} is not an array of numbers: {error}") from None
+    if array.dtype.kind not in "fiub":
+        raise BertError(f"{name} has dtype {array.dtype}, allowed: real numbers")
+    return array.astype(np.result_type(array.dtype, np.float32), copy=False)
+
+
+def check_mask(attention_mask, shape):
+    """Which keys are real, (T,), or (B, 1, T) for maps (..., B, A, T, T)."""
+    T = shape[-1]
+    if attention_mask is None:
+        return np.ones(T, bool)
+    mask = as_floats("attention_mask", attention_mask)
+    allowed = [(T,)] if len(shape) < 4 else [(T,), (shape[-4], T)]
+    if mask.shape not in allowed:
+        raise BertError(f"attention_mask has shape {mask.shape}, allowed: "
+                        f"{' or '.join(map(str, allowed))} for maps of shape {shape}")
+    _refuse_not_binary("attention_mask", mask)
+    return mask.astype(bool) if mask.ndim == 1 else mask.astype(bool)[:, None]
+
+
+def require_layers(params):
+    if not isinstance(params, dict) or not isinstance(params.get("layers"), list):
+        raise BertError(f"params is {type(params).__name__}, allowed: the tree of "
+                        "parameters, a dict with a list of layers")
+
+
+def require_real(mask):
+    if not mask.any():
+        raise BertError("attention_mask has no 1: there is no real token to measure")
+
+
+def for_all_heads(real):
+    """The mask for maps without the axis of heads: (T,) or (B, T)."""
+    return real if real.ndim == 1 else real[:, 0]
+
+
+def check_positions(positions, shape):
+    asked = as_floats("positions", positions)
+    if asked.shape != shape:
+        raise BertError(f"positions has shape {asked.shape}, allowed: {shape}, "
+                        "the shape of input_ids")
+    _refuse_not_binary("positions", asked)
+    if not asked.any():
+        raise BertError("positions has no 1: there is no prediction to compare")
+    return asked.astype(bool)
+
+
+def _refuse_not_binary(name, array):
+    wrong = (array != 0) & (array != 1)
+    if wrong.any():
+        place = tuple(map(int, np.argwhere(wrong)[0]))
+        raise BertError(f"{name}[{', '.join(map(str, place))}] = {array[place]:.6g}, "
+                        "allowed: 0 or 1")
+
+
+def check_tokens(tokens, probs):
+    """The tokens as an array (T,), or (B, 1, T), that fits the maps."""
+    T, shape = probs.shape[-1], probs.shape
+    if isinstance(tokens, (str, bytes)) or not np.iterable(tokens):
+        raise BertError(f"tokens is {type(tokens).__name__}, allowed: a list of str")
+    nested = len(tokens) > 0 and not isinstance(tokens[0], str)
+    rows = [list(row) if np.iterable(row) else [row] for row in tokens] \
+        if nested else [list(tokens)]
+    for row in rows:
+        for token in row:
+            if not isinstance(token, str):
+                kind = type(token).__name__
+                raise BertError(f"tokens holds {kind}, allowed: a list of str")
+        if len(row) != T:
+            raise BertError(f"tokens: a sentence has {len(row)} entries, allowed: "
+                            f"{T}, for probs of shape {shape}")
+    if nested and (len(shape) < 4 or shape[-4] != len(rows)):
+        raise BertError(f"tokens has {len(rows)} lists, allowed with probs of shape "
+                        f"{shape}: one list of {T} str, or one for each sentence B "
+                        "of (..., B, A, T, T)")
+    return np.array(rows)[:, None] if nested else np.array(rows[0])
+
+
+def stage_of(trace, *path):
+    """One stage of a trace, or the one error."""
+    stage = trace
+    for name in path:
+        try:
+            stage = stage[name]
+        except (KeyError, IndexError, TypeError):
+            raise BertError(f"trace has no {'.'.join(map(str, path))}; "
+                            "give the dict that bert filled") from None
+    return stage
+
+
+def hide_masked(values, real):
+    """The maps with 0 in the rows and columns of masked tokens."""
+    if real.all():
+        return values
+    return values * (real[..., :, None] & real[..., None, :])
+
+
+def divide_by_sums(maps):
+    """Each row divided by its sum; a row of zeros stays."""
+    sums = maps.sum(axis=-1, keepdims=True)
+    return np.divide(maps, sums, out=np.zeros_like(maps), where=sums > 0)

@@ -1,0 +1,122 @@
+"""What each head does on average over many texts."""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_np.analysis.flow import weighted_norms
+from bert_np.analysis.statistics import (
+    attention_distance,
+    attention_entropy,
+    attention_masses,
+)
+from bert_np.errors import BertError
+from bert_np.fast import fast_bert, prepare
+from bert_np.model import bert
+from bert_np.tokenizer import check_count
+
+
+class HeadSummary(NamedTuple):
+    """Means over many texts, for each head."""
+
+    means: dict  # measure -> (L, A), float64
+    texts: int
+    tokens: int  # real ones, [CLS] and [SEP] included
+
+
+def summarise_heads(
+    texts, params, config, tokenizer, *, by_norm=False, report=None, batch_size=16
+):
+    """What each head does on average over many texts.
+
+    Every real token of every text counts alike; for "previous" and
+    "next" those that have such a neighbour. Sums are made in float64, so
+    batch_size changes no more than rounding.
+
+    Parameters
+    ----------
+    texts : list of str or of tuples (str, str)
+    params : dict
+    config : BertConfig
+    tokenizer : Tokenizer
+    by_norm : bool
+        True: measure what is moved (weighted_norms, each row divided by
+        its sum) in place of the attention.
+    report : function, optional
+        Gets a line of text now and then, about ten in all.
+    batch_size : int
+        Texts of like length are run together, so many at a time.
+
+    Returns
+    -------
+    HeadSummary
+        Its means: "entropy" (nats), "normalised entropy", "distance",
+        and those of attention_masses.
+
+    Raises
+    ------
+    BertError
+
+    Source: Clark et al. 2019, section 3.
+    """
+    if tokenizer is None:
+        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    batch_size = check_count(batch_size, "batch_size", 1)
+    batch = tokenizer.encode_batch(texts)
+    lengths = batch.attention_mask.sum(axis=1)
+    N, total = len(lengths), int(lengths.sum())
+    order = np.argsort(-lengths, kind="stable")  # what is too long fails at once
+    size = (config.num_hidden_layers, config.num_attention_heads)
+    sums = defaultdict(lambda: np.zeros(size))
+    prepared = prepare(params, config)
+    for start in range(0, N, batch_size):
+        rows = order[start : start + batch_size]
+        part = _select(batch, rows, lengths[rows[0]])
+        for layer, maps in enumerate(_run_maps(part, prepared, config, by_norm)):
+            for name, values in _measure(maps, part).items():  # (B, A, T)
+                sums[name][layer] += values.sum(axis=(0, 2), dtype=np.float64)
+        _report_tenths(report, start, start + len(rows), N)
+    count = {"previous": total - N, "next": total - N}
+    means = {name: values / count.get(name, total) for name, values in sums.items()}
+    return HeadSummary(means, N, total)
+
+
+def _select(batch, rows, length):
+    """Some rows of a batch, cut to a length: what bert and tokens need."""
+    return {
+        "input_ids": batch.input_ids[rows, :length],
+        "segment_ids": batch.segment_ids[rows, :length],
+        "attention_mask": batch.attention_mask[rows, :length],
+        "tokens": [batch.tokens[row][:length] for row in rows],
+    }
+
+
+def _run_maps(part, prepared, config, by_norm):
+    """The maps of a part of a batch: list of L arrays (B, A, T, T)."""
+    ids, segments, mask = (
+        part[name] for name in ("input_ids", "segment_ids", "attention_mask")
+    )
+    if not by_norm:
+        out = fast_bert(ids, prepared, config, segment_ids=segments,
+                        attention_mask=mask)
+        return out["attention_probs"]
+    params, trace = prepared["params"], {}
+    bert(ids, params, config, segment_ids=segments, attention_mask=mask, trace=trace)
+    return weighted_norms(trace, params, mask, normalise=True)
+
+
+def _measure(maps, part):
+    mask = part["attention_mask"]
+    return {
+        "entropy": attention_entropy(maps, mask, normalise=False),
+        "normalised entropy": attention_entropy(maps, mask),
+        "distance": attention_distance(maps, mask),
+        **attention_masses(maps, part["tokens"], mask),
+    }
+
+
+def _report_tenths(report, before, done, total):
+    """A line for each tenth of the texts that has been reached."""
+    if report is not None and done * 10 // total > before * 10 // total:
+        report(f"texts {done:,}/{total:,}")

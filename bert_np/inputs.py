@@ -1,0 +1,170 @@
+"""Every check of what users hand to the model.
+
+Each function returns quietly, or with its arguments in one form, or
+raises BertError with the argument, the value found and the values allowed.
+The functions of the model itself check nothing.
+"""
+
+import numpy as np
+
+from bert_np.attention import create_attention_mask
+from bert_np.errors import BertError, short
+
+
+def check_inputs(input_ids, segment_ids, attention_mask, config):
+    """Refuse inputs that the model cannot take, and fill in what is None.
+
+    Parameters
+    ----------
+    input_ids, segment_ids, attention_mask
+        As in ``bert``.
+    config : BertConfig
+
+    Returns
+    -------
+    input_ids, segment_ids, attention_mask : ndarray of shape (B, T)
+        The ids are intp, the mask is bool.
+
+    Raises
+    ------
+    BertError
+    """
+    input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
+    _check_length(input_ids, config)
+    segment_ids = _segment_ids_or_zeros(segment_ids, input_ids, config)
+    return input_ids, segment_ids, _mask_or_derived(attention_mask, input_ids, config)
+
+
+def check_bert_options(trace, rng, return_attention):
+    """Refuse options of ``bert`` that are not what they should be."""
+    if type(return_attention) is not bool:
+        found = short(return_attention)
+        raise BertError(f"return_attention = {found}, allowed: True or False")
+    if trace is not None and not isinstance(trace, dict):
+        raise BertError(
+            f"trace is {type(trace).__name__}, allowed: an empty dict, None"
+        )
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        raise BertError(
+            f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, None"
+        )
+
+
+def _check_ids(name, ids, limit):
+    """The ids as an intp array, or the one error."""
+    _refuse_bools(name, ids)
+    array = _as_array(name, ids)
+    if array.ndim != 2:
+        raise BertError(f"{name}: expected (B, T), got {array.shape}")
+    if array.shape[1] == 0:
+        raise BertError(f"{name}: empty sequence, shape {array.shape}; T must be >= 1")
+    if array.dtype.kind not in "iu":
+        raise BertError(f"{name} has dtype {array.dtype}, allowed: integers")
+    outside = (array < 0) | (array >= limit)
+    if outside.any():
+        row, column = np.argwhere(outside)[0]
+        raise BertError(
+            f"{name}[{row}, {column}] = {array[row, column]}, allowed 0..{limit - 1}"
+        )
+    return array.astype(np.intp)
+
+
+def _refuse_bools(name, ids):
+    """In a list beside ints, NumPy would take True for 1."""
+    rows = ids if isinstance(ids, (list, tuple)) else ()
+    for row in rows:
+        if isinstance(row, (list, tuple)) and bool in map(type, row):
+            raise BertError(f"{name} holds a bool, allowed: integers")
+
+
+def _as_array(name, values):
+    if np.ma.is_masked(values):  # NumPy would read what lies below the mask
+        raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
+    if isinstance(values, np.ndarray):
+        return np.asarray(values)  # no subclass: np.matrix indexes otherwise
+    if not isinstance(values, (list, tuple)):
+        raise BertError(
+            f"{name} is {type(values).__name__}, "
+            "allowed: an array or nested lists (B, T)"
+        )
+    lengths = [len(row) for row in values if isinstance(row, (list, tuple, np.ndarray))]
+    if len(set(lengths)) > 1:
+        raise BertError(f"{name}: rows of lengths {lengths}; pad first to one length")
+    try:
+        return np.asarray(values)
+    except Exception:  # what stands in the lists may raise anything
+        raise BertError(f"{name}: not an array (B, T) of integers") from None
+
+
+def _check_length(input_ids, config):
+    T, limit = input_ids.shape[1], config.max_position_embeddings
+    if T > limit:
+        raise BertError(
+            f"input_ids has {T} positions, allowed: at most {limit} "
+            "(config.max_position_embeddings)"
+        )
+
+
+def _segment_ids_or_zeros(segment_ids, input_ids, config):
+    if segment_ids is None:
+        return np.zeros_like(input_ids)
+    segment_ids = _check_ids("segment_ids", segment_ids, config.type_vocab_size)
+    _check_same_shape("segment_ids", segment_ids, input_ids)
+    return segment_ids
+
+
+def _mask_or_derived(attention_mask, input_ids, config):
+    """The mask as a bool array, derived from the ids where there is none."""
+    if attention_mask is None:
+        return create_attention_mask(input_ids, config.pad_token_id).astype(bool)
+    mask = _as_array("attention_mask", attention_mask)
+    _check_same_shape("attention_mask", mask, input_ids)
+    if mask.dtype.kind not in "biuf":
+        raise BertError(f"attention_mask has dtype {mask.dtype}, allowed: bool or 0/1")
+    wrong = ~((mask == 0) | (mask == 1))
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        additive = "; it looks additive: give 1 for real, 0 for padding"
+        raise BertError(
+            f"attention_mask[{row}, {column}] = {mask[row, column]}, "
+            f"allowed: 0 or 1{additive if (mask < -1).any() else ''}"
+        )
+    return mask.astype(bool)
+
+
+def _check_same_shape(name, array, input_ids):
+    if array.shape != input_ids.shape:
+        raise BertError(
+            f"{name} has shape {array.shape}, allowed: {input_ids.shape}, "
+            "the shape of input_ids"
+        )
+
+
+def check_vectors(name, x, W):
+    """Refuse what is not an array of floats with H, the rows of W, last."""
+    if not isinstance(x, np.ndarray) or x.dtype.kind != "f":
+        found = getattr(x, "dtype", type(x).__name__)
+        raise BertError(f"{name} is {found}, allowed: an array of float32 or float64")
+    if x.shape[-1:] != W.shape[:1]:
+        raise BertError(f"{name} has shape {x.shape}, allowed: (..., {W.shape[0]})")
+
+
+def check_pooler_output(pooler_output, W):
+    """Refuse what is not the pooled output that a head with matrix W takes."""
+    if pooler_output is None:
+        raise BertError(
+            "pooler_output is None: this model has no pooler, NSP needs one"
+        )
+    check_vectors("pooler_output", pooler_output, W)
+
+
+def require_head(params, name, title):
+    """Return params[name], or refuse a model that came without that head."""
+    if not isinstance(params, dict):
+        raise BertError(f"params is {type(params).__name__}, allowed: a nested dict")
+    if name not in params:
+        raise BertError(
+            f"params has no {name!r}: this model came without the {title} head; "
+            f"parts present: {', '.join(params)}"
+        )
+    return params[name]
