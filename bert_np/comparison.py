@@ -93,16 +93,35 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
         b = _as_numbers("trace_b", stage, stages_b[stage])
         if a.shape != b.shape:
             hint = f"shape {b.shape}, expected {a.shape}"
-            return Comparison(False, stage, math.nan, (), math.nan, math.nan,
-                              hint, len(common), missing)
+            return Comparison(
+                False,
+                stage,
+                math.nan,
+                (),
+                math.nan,
+                math.nan,
+                hint,
+                len(common),
+                missing,
+            )
         gap, index = _largest_gap(*(clip_masked(stage, x) for x in (a, b)), rtol, atol)
         if index is not None:
             hint = explain(stage, b, stages_a, params)
-            return Comparison(False, stage, gap, index, float(a[index]),
-                              float(b[index]), hint, len(common), missing)
+            return Comparison(
+                False,
+                stage,
+                gap,
+                index,
+                float(a[index]),
+                float(b[index]),
+                hint,
+                len(common),
+                missing,
+            )
         largest = max(largest, gap)
-    return Comparison(True, None, largest, (), math.nan, math.nan, "",
-                      len(common), missing)
+    return Comparison(
+        True, None, largest, (), math.nan, math.nan, "", len(common), missing
+    )
 
 
 def _check_tolerance(name, value):
@@ -238,58 +257,68 @@ MISTAKES = {
     },
     "q": {
         "query and key are swapped": lambda p: p["k"],
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
-            lambda p: _heads_without_transpose(p["q"]),
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
+            _heads_without_transpose(p["q"])
+        ),
     },
     "k": {
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
-            lambda p: _heads_without_transpose(p["k"]),
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
+            _heads_without_transpose(p["k"])
+        ),
     },
     "v": {
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it":
-            lambda p: _heads_without_transpose(p["v"]),
+        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
+            _heads_without_transpose(p["v"])
+        ),
     },
     "scores": {
         "the scale 1/sqrt(head size) is missing": _products,
-        "scaled by sqrt of the hidden size: use the head size":
-            lambda p: _products(p) / math.sqrt(p["q"].shape[1] * _head_size(p)),
-        "divided by the head size: use its square root":
-            lambda p: _products(p) / _head_size(p),
-        "rows and columns are exchanged: queries are the rows":
-            lambda p: p["scores"].swapaxes(-1, -2),
+        "scaled by sqrt of the hidden size: use the head size": lambda p: (
+            _products(p) / math.sqrt(p["q"].shape[1] * _head_size(p))
+        ),
+        "divided by the head size: use its square root": lambda p: (
+            _products(p) / _head_size(p)
+        ),
+        "rows and columns are exchanged: queries are the rows": lambda p: p[
+            "scores"
+        ].swapaxes(-1, -2),
     },
     "masked_scores": {
         "the attention mask is not applied": lambda p: p["scores"],
         "the attention mask is inverted: 1 is a real token": _inverted_mask,
     },
     "probs": {
-        "softmax over the queries: normalise over the keys, the last axis":
-            lambda p: functional.softmax(p["masked_scores"], axis=-2),
-        "the mask is applied after the softmax: the rows no longer sum to 1":
-            _mask_after_softmax,
-        "the attention mask is not applied":
-            lambda p: functional.softmax(p["scores"]),
-        "the attention mask is inverted: 1 is a real token":
-            lambda p: functional.softmax(_inverted_mask(p)),
+        "softmax over the queries: normalise over the keys, the last axis": lambda p: (
+            functional.softmax(p["masked_scores"], axis=-2)
+        ),
+        "the mask is applied after the softmax: the rows no longer sum to 1": _mask_after_softmax,
+        "the attention mask is not applied": lambda p: functional.softmax(p["scores"]),
+        "the attention mask is inverted: 1 is a real token": lambda p: (
+            functional.softmax(_inverted_mask(p))
+        ),
     },
     "context": {
-        "heads are merged by reshape alone: transpose to (B, T, A, D) before it":
-            lambda p: _merged_without_transpose(p["probs"] @ p["v"]),
-        "the probabilities are transposed: rows are queries":
-            lambda p: _merged(p["probs"].swapaxes(-1, -2) @ p["v"]),
+        "heads are merged by reshape alone: transpose to (B, T, A, D) before it": lambda p: (
+            _merged_without_transpose(p["probs"] @ p["v"])
+        ),
+        "the probabilities are transposed: rows are queries": lambda p: _merged(
+            p["probs"].swapaxes(-1, -2) @ p["v"]
+        ),
     },
     "activated": {
-        "tanh GELU; this model has the erf form":
-            lambda p: functional.gelu_tanh(_before_activation(p)),
-        "erf GELU; this model has the tanh form":
-            lambda p: functional.gelu(_before_activation(p)),
-        "ReLU in the place of GELU":
-            lambda p: functional.relu(_before_activation(p)),
+        "tanh GELU; this model has the erf form": lambda p: functional.gelu_tanh(
+            _before_activation(p)
+        ),
+        "erf GELU; this model has the tanh form": lambda p: functional.gelu(
+            _before_activation(p)
+        ),
+        "ReLU in the place of GELU": lambda p: functional.relu(_before_activation(p)),
         "the activation is missing": _before_activation,
     },
     "logits": {
-        "the two columns are exchanged: 0 is 'is next'":
-            lambda p: p["logits"][..., ::-1],
+        "the two columns are exchanged: 0 is 'is next'": lambda p: p["logits"][
+            ..., ::-1
+        ],
     },
     "output": {"the tanh is missing": lambda p: p["dense"]},
 }
@@ -309,11 +338,13 @@ def _norm_mistakes(name, part):
     gamma, beta = _fit_rows(centred / np.sqrt(variance + 1e-12), y)
     n = x.shape[-1]
     for eps in (1e-5, 1e-6, 1e-3):
-        yield f"layer norm with epsilon {eps:g}", (
-            gamma * centred / np.sqrt(variance + eps) + beta
+        yield (
+            f"layer norm with epsilon {eps:g}",
+            (gamma * centred / np.sqrt(variance + eps) + beta),
         )
-    yield "variance divided by n - 1: layer norm divides by n", (
-        gamma * centred / np.sqrt(variance * n / (n - 1)) + beta
+    yield (
+        "variance divided by n - 1: layer norm divides by n",
+        (gamma * centred / np.sqrt(variance * n / (n - 1)) + beta),
     )
 
 

@@ -98,7 +98,7 @@ def _as_array(name, values):
 
 def _check_length(input_ids, config):
     T, limit = input_ids.shape[1], config.max_position_embeddings
-    if T > limit:
+    if limit < T:
         raise BertError(
             f"input_ids has {T} positions, allowed: at most {limit} "
             "(config.max_position_embeddings)"

@@ -102,7 +102,8 @@ def init_params(config, rng, heads=False, dtype=np.float32):
             "as np.random.default_rng(0) makes it"
         )
     if not isinstance(dtype, (type, str, np.dtype)) or dtype not in (
-        np.float32, np.float64
+        np.float32,
+        np.float64,
     ):
         raise BertError(f"dtype = {short(dtype)}, allowed: np.float32, np.float64")
     shapes = parameter_shapes(config, heads)
@@ -126,8 +127,13 @@ def init_params(config, rng, heads=False, dtype=np.float32):
 
 
 def _refuse_sizes(config):
-    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "intermediate_size",
-             "max_position_embeddings")
+    sizes = (
+        "vocab_size",
+        "hidden_size",
+        "num_hidden_layers",
+        "intermediate_size",
+        "max_position_embeddings",
+    )
     found = ", ".join(f"{name} = {short(getattr(config, name), 20)}" for name in sizes)
     raise BertError(f"config asks for more parameters than fit into memory: {found}")
 
@@ -189,8 +195,7 @@ def _check_keys(tree, expected, path):
     if missing or unknown:
         missing, unknown = (short(n) if n else "nothing" for n in (missing, unknown))
         raise BertError(
-            f"{path}: missing {missing}, unknown {unknown}, "
-            f"allowed: {list(expected)}"
+            f"{path}: missing {missing}, unknown {unknown}, allowed: {list(expected)}"
         )
 
 
@@ -245,8 +250,11 @@ def parameter_ledger(config, heads=True):
     L = config.num_hidden_layers
     layer = _count(shapes["layers"][0])
     rows = [
-        (f"embeddings: {name}", _formula(shapes["embeddings"][name]),
-         _count(shapes["embeddings"][name]))
+        (
+            f"embeddings: {name}",
+            _formula(shapes["embeddings"][name]),
+            _count(shapes["embeddings"][name]),
+        )
         for name in shapes["embeddings"]
     ]
     rows += [
@@ -256,8 +264,11 @@ def parameter_ledger(config, heads=True):
     rows += [
         (f"all {L} layers", f"{L} × {layer:,}", L * layer),
         ("pooler", _formula(shapes["pooler"]), _count(shapes["pooler"])),
-        ("model", "embeddings + layers + pooler",
-         _count({k: shapes[k] for k in ("embeddings", "layers", "pooler")})),
+        (
+            "model",
+            "embeddings + layers + pooler",
+            _count({k: shapes[k] for k in ("embeddings", "layers", "pooler")}),
+        ),
     ]
     if heads:
         rows += [

@@ -89,9 +89,7 @@ def next_sentence(a, b, params, config, tokenizer):
     return float(softmax(logits.astype(np.float64))[0, 0])
 
 
-def embed_sentences(
-    texts, params, config, tokenizer, max_length=None, batch_size=32
-):
+def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_size=32):
     """Give each text one vector; the cosine of two is their dot product.
 
     The mean of the last hidden states over the real tokens, [CLS] and
@@ -133,8 +131,12 @@ def embed_sentences(
         longest = len(encodings[rows[-1]].tokens)
         batch = pad_rows([encodings[i] for i in rows], longest, tokenizer.pad_token_id)
         hidden = fast_bert(
-            batch.input_ids, prepared, config, segment_ids=batch.segment_ids,
-            attention_mask=batch.attention_mask, return_attention=False,
+            batch.input_ids,
+            prepared,
+            config,
+            segment_ids=batch.segment_ids,
+            attention_mask=batch.attention_mask,
+            return_attention=False,
         )["last_hidden_state"]
         vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
     return vectors
@@ -149,8 +151,12 @@ def _mean_over_tokens(hidden, attention_mask):
 
 def _run(batch, params, config):
     return bert(
-        batch.input_ids, params, config, segment_ids=batch.segment_ids,
-        attention_mask=batch.attention_mask, return_attention=False,
+        batch.input_ids,
+        params,
+        config,
+        segment_ids=batch.segment_ids,
+        attention_mask=batch.attention_mask,
+        return_attention=False,
     )
 
 

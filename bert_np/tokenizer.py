@@ -30,10 +30,16 @@ MAX_WORD_LENGTH = 100
 MAX_VOCAB_BYTES = 2**26
 MAX_PAD_TO = 2**20
 # U+2B820..U+2B91F is missing here because HuggingFace's table lacks it.
-CJK_BLOCKS = (("\u4e00", "\u9fff"), ("\u3400", "\u4dbf"), ("\uf900", "\ufaff"),
-              ("\U00020000", "\U0002a6df"), ("\U0002a700", "\U0002b73f"),
-              ("\U0002b740", "\U0002b81f"), ("\U0002b920", "\U0002ceaf"),
-              ("\U0002f800", "\U0002fa1f"))
+CJK_BLOCKS = (
+    ("\u4e00", "\u9fff"),
+    ("\u3400", "\u4dbf"),
+    ("\uf900", "\ufaff"),
+    ("\U00020000", "\U0002a6df"),
+    ("\U0002a700", "\U0002b73f"),
+    ("\U0002b740", "\U0002b81f"),
+    ("\U0002b920", "\U0002ceaf"),
+    ("\U0002f800", "\U0002fa1f"),
+)
 
 
 # ---------------------------------------------------------- text cleaning
@@ -74,13 +80,17 @@ def sort_accents(text, sources):
         return text, sources
     begins = [k == 0 or sources[k - 1] != s for k, s in enumerate(sources)]
     ordered = []
-    for is_accent, run in groupby(zip(map(unicodedata.combining, text), text, begins),
-                                  key=lambda item: item[0] > 0):
+    for is_accent, run in groupby(
+        zip(map(unicodedata.combining, text), text, begins),
+        key=lambda item: item[0] > 0,
+    ):
         ordered += sorted(run, key=lambda item: item[0]) if is_accent else run
     counts = accumulate(begin for _, _, begin in ordered)
     origins = [s for s, begin in zip(sources, begins) if begin]
-    return ("".join(ch for _, ch, _ in ordered),
-            [origins[count - 1] for count in counts])
+    return (
+        "".join(ch for _, ch, _ in ordered),
+        [origins[count - 1] for count in counts],
+    )
 
 
 def normalize(text, lowercase=True, strip_accents=None, handle_chinese_chars=True):
@@ -188,8 +198,8 @@ def wordpiece(word, vocab, longest=None):
     pieces, rest, prefix = [], word, ""
     while rest != prefix:
         most = len(rest)
-        if longest is not None:    # no such beginning: one character at most
-            begin = rest[:len(prefix) + 2]
+        if longest is not None:  # no such beginning: one character at most
+            begin = rest[: len(prefix) + 2]
             most = min(most, longest.get(begin, len(prefix) + 1))
         for end in range(most, len(prefix), -1):
             if rest[:end] in vocab:
@@ -221,13 +231,22 @@ def cut_text(text, tokenizer, allow_special):
     if allow_special:
         special = [(m[0], *m.span()) for m in SPECIAL.finditer(text)]
         text = SPECIAL.sub(lambda m: " " * len(m[0]), text)
-    clean, sources = normalize(text, tokenizer.lowercase, tokenizer.strip_accents,
-                               tokenizer.handle_chinese_chars)
+    clean, sources = normalize(
+        text,
+        tokenizer.lowercase,
+        tokenizer.strip_accents,
+        tokenizer.handle_chinese_chars,
+    )
     words = basic_split(clean)
-    cuts = {word: cut_word(word, tokenizer.vocab, tokenizer.longest)
-            for word in {word for word, _ in words}}
-    pieces = [(piece, sources[at + start], sources[at + end - 1] + 1)
-              for word, at in words for piece, start, end in cuts[word]]
+    cuts = {
+        word: cut_word(word, tokenizer.vocab, tokenizer.longest)
+        for word in {word for word, _ in words}
+    }
+    pieces = [
+        (piece, sources[at + start], sources[at + end - 1] + 1)
+        for word, at in words
+        for piece, start, end in cuts[word]
+    ]
     return sorted(special + pieces, key=lambda piece: piece[1])
 
 
@@ -287,7 +306,8 @@ def truncate(parts, room, truncation):
             raise BertError(
                 f"truncation = {truncation!r} must remove {excess} of the "
                 f"{lengths[cut]} pieces of that text and leave at least one; "
-                "use 'longest_first' or a larger max_length")
+                "use 'longest_first' or a larger max_length"
+            )
     return [part[:n] for part, n in zip(parts, kept)]
 
 
@@ -298,9 +318,13 @@ def join_parts(parts, vocab):
         row += [*part, ("[SEP]", 0, 0)]
         segments += [segment] * (len(part) + 1)
     ids = np.array([vocab[token] for token, _, _ in row], dtype=np.int64)
-    return Encoding(ids, np.array(segments, dtype=np.int64), np.ones_like(ids),
-                    [token for token, _, _ in row],
-                    [(start, end) for _, start, end in row])
+    return Encoding(
+        ids,
+        np.array(segments, dtype=np.int64),
+        np.ones_like(ids),
+        [token for token, _, _ in row],
+        [(start, end) for _, start, end in row],
+    )
 
 
 def pad_rows(rows, length, pad_token_id):
@@ -308,13 +332,20 @@ def pad_rows(rows, length, pad_token_id):
     spare = [length - len(row.tokens) for row in rows]
 
     def stack(name, fill):
-        return np.stack([np.pad(getattr(row, name), (0, n), constant_values=fill)
-                         for row, n in zip(rows, spare)])
+        return np.stack(
+            [
+                np.pad(getattr(row, name), (0, n), constant_values=fill)
+                for row, n in zip(rows, spare)
+            ]
+        )
 
-    return Encoding(stack("input_ids", pad_token_id), stack("segment_ids", 0),
-                    stack("attention_mask", 0),
-                    [row.tokens + ["[PAD]"] * n for row, n in zip(rows, spare)],
-                    [row.offsets + [(0, 0)] * n for row, n in zip(rows, spare)])
+    return Encoding(
+        stack("input_ids", pad_token_id),
+        stack("segment_ids", 0),
+        stack("attention_mask", 0),
+        [row.tokens + ["[PAD]"] * n for row, n in zip(rows, spare)],
+        [row.offsets + [(0, 0)] * n for row, n in zip(rows, spare)],
+    )
 
 
 # ----------------------------------------------------------------- checks
@@ -324,8 +355,10 @@ def check_text(text, name):
         raise BertError(f"{name} must be a str, got {type(text).__name__}")
     found = re.search("[\ud800-\udfff]", text)
     if found:
-        raise BertError(f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
-                        "surrogate and no character; decode the text anew")
+        raise BertError(
+            f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
+            "surrogate and no character; decode the text anew"
+        )
 
 
 def check_count(value, name, least, most=None):
@@ -354,8 +387,9 @@ def check_ids(ids, vocab_size):
     except (ValueError, TypeError) as error:
         raise BertError(f"ids must be one row of int: {error}") from None
     if ids.ndim != 1 or ids.size and ids.dtype.kind not in "iu":
-        raise BertError(f"ids must be ints of shape (T,), got {ids.dtype} "
-                        f"of shape {ids.shape}")
+        raise BertError(
+            f"ids must be ints of shape (T,), got {ids.dtype} of shape {ids.shape}"
+        )
     for i in np.flatnonzero((ids < 0) | (ids >= vocab_size)):
         raise BertError(f"ids[{i}] = {ids[i]}, allowed 0..{vocab_size - 1}")
     return ids.tolist()
@@ -368,15 +402,19 @@ def check_vocabulary(tokens, name):
     lines = {}
     for line, token in enumerate(tokens, start=1):
         if not isinstance(token, str):
-            raise BertError(f"{name}: entry {line} must be a str, "
-                            f"got {type(token).__name__}")
+            raise BertError(
+                f"{name}: entry {line} must be a str, got {type(token).__name__}"
+            )
         if lines.setdefault(token, line) != line:
-            raise BertError(f"{name}: {token!r} stands on lines {lines[token]} "
-                            f"and {line}, allowed once")
+            raise BertError(
+                f"{name}: {token!r} stands on lines {lines[token]} "
+                f"and {line}, allowed once"
+            )
     missing = [token for token in SPECIAL_TOKENS if token not in lines]
     if missing:
-        raise BertError(f"{name} lacks {' '.join(missing)}; "
-                        f"needed are {' '.join(SPECIAL_TOKENS)}")
+        raise BertError(
+            f"{name} lacks {' '.join(missing)}; needed are {' '.join(SPECIAL_TOKENS)}"
+        )
 
 
 def read_vocab(path):
@@ -388,11 +426,13 @@ def read_vocab(path):
             data = file.read(MAX_VOCAB_BYTES + 1)
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BertError(f"{path}: byte {error.start} is not UTF-8; "
-                        "is this a vocab.txt?") from None
+        raise BertError(
+            f"{path}: byte {error.start} is not UTF-8; is this a vocab.txt?"
+        ) from None
     except (OSError, ValueError) as error:
-        raise BertError(f"{path}: cannot be read: "
-                        f"{getattr(error, 'strerror', error)}") from None
+        raise BertError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', error)}"
+        ) from None
     if len(data) > MAX_VOCAB_BYTES:
         raise BertError(f"{path}: larger than {MAX_VOCAB_BYTES} bytes, no vocab.txt")
     if text.startswith("\ufeff"):
@@ -440,27 +480,36 @@ class Tokenizer:
         check_choice(self.strip_accents, "strip_accents", (True, False, None))
         check_choice(self.handle_chinese_chars, "handle_chinese_chars", (True, False))
         vocab = {token: i for i, token in enumerate(self.tokens)}
-        derived = {"tokens": tuple(self.tokens), "vocab": MappingProxyType(vocab),
-                   "vocab_size": len(vocab),
-                   "longest": MappingProxyType(longest_pieces(vocab))}
+        derived = {
+            "tokens": tuple(self.tokens),
+            "vocab": MappingProxyType(vocab),
+            "vocab_size": len(vocab),
+            "longest": MappingProxyType(longest_pieces(vocab)),
+        }
         for token in SPECIAL_TOKENS:
             derived[f"{token[1:-1].lower()}_token_id"] = vocab[token]
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
-    def __reduce__(self):    # a mappingproxy cannot be pickled
-        return Tokenizer, (self.tokens, self.lowercase, self.strip_accents,
-                           self.handle_chinese_chars)
+    def __reduce__(self):  # a mappingproxy cannot be pickled
+        return Tokenizer, (
+            self.tokens,
+            self.lowercase,
+            self.strip_accents,
+            self.handle_chinese_chars,
+        )
 
     @classmethod
-    def from_tokens(cls, tokens, lowercase=True, strip_accents=None,
-                    handle_chinese_chars=True):
+    def from_tokens(
+        cls, tokens, lowercase=True, strip_accents=None, handle_chinese_chars=True
+    ):
         """Make a tokenizer from a list of entries; the place is the id."""
         return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
 
     @classmethod
-    def from_vocab(cls, path, lowercase=True, strip_accents=None,
-                   handle_chinese_chars=True):
+    def from_vocab(
+        cls, path, lowercase=True, strip_accents=None, handle_chinese_chars=True
+    ):
         """Make a tokenizer from a vocab.txt; the line, from 0, is the id."""
         tokens = read_vocab(path)
         check_vocabulary(tokens, path)
@@ -472,8 +521,14 @@ class Tokenizer:
         check_choice(allow_special, "allow_special", (True, False))
         return [piece for piece, _, _ in cut_text(text, self, allow_special)]
 
-    def encode(self, text, pair=None, max_length=None,
-               truncation="longest_first", allow_special=True):
+    def encode(
+        self,
+        text,
+        pair=None,
+        max_length=None,
+        truncation="longest_first",
+        allow_special=True,
+    ):
         """Turn a text, or a pair of texts, into ids.
 
         [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]
@@ -515,8 +570,14 @@ class Tokenizer:
             parts = truncate(parts, max_length - added, truncation)
         return join_parts(parts, self.vocab)
 
-    def encode_batch(self, texts, pad_to=None, max_length=None,
-                     truncation="longest_first", allow_special=True):
+    def encode_batch(
+        self,
+        texts,
+        pad_to=None,
+        max_length=None,
+        truncation="longest_first",
+        allow_special=True,
+    ):
         """Turn several texts or pairs into ids, padded to one length.
 
         Parameters
@@ -539,24 +600,34 @@ class Tokenizer:
             pad_to below the longest row.
         """
         if not isinstance(texts, (list, tuple)) or len(texts) == 0:
-            raise BertError("texts must be a list of one or more str or tuples "
-                            f"(str, str), got {type(texts).__name__}"
-                            + " of length 0" * isinstance(texts, (list, tuple)))
+            raise BertError(
+                "texts must be a list of one or more str or tuples "
+                f"(str, str), got {type(texts).__name__}"
+                + " of length 0"
+                * isinstance(texts, (list, tuple))
+            )
         if pad_to is not None:
             pad_to = check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
         rows = []
         for i, item in enumerate(texts):
             pair = item if isinstance(item, tuple) and len(item) == 2 else (item,)
             try:
-                rows.append(self.encode(*pair, max_length=max_length,
-                                        truncation=truncation,
-                                        allow_special=allow_special))
+                rows.append(
+                    self.encode(
+                        *pair,
+                        max_length=max_length,
+                        truncation=truncation,
+                        allow_special=allow_special,
+                    )
+                )
             except BertError as error:
                 raise BertError(f"texts[{i}]: {error}") from None
         longest = max(len(row.tokens) for row in rows)
         if pad_to is not None and pad_to < longest:
-            raise BertError(f"pad_to = {pad_to}, but a row has {longest} tokens; "
-                            "give max_length too, or a larger pad_to")
+            raise BertError(
+                f"pad_to = {pad_to}, but a row has {longest} tokens; "
+                "give max_length too, or a larger pad_to"
+            )
         return pad_rows(rows, pad_to or longest, self.pad_token_id)
 
     def decode(self, ids, skip_special=False):

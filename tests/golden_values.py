@@ -16,8 +16,9 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 def run(ids, mask, segment_ids, params, config):
     """All results under the names that the golden file gives them."""
     trace = {}
-    out = bert(ids, params, config, segment_ids=segment_ids, attention_mask=mask,
-               trace=trace)
+    out = bert(
+        ids, params, config, segment_ids=segment_ids, attention_mask=mask, trace=trace
+    )
     last, pooled = out["last_hidden_state"], out["pooler_output"]
     hidden = [trace["embeddings"]["output"], *(x["output"] for x in trace["layers"])]
     assert np.array_equal(last, hidden[-1])
@@ -38,7 +39,8 @@ def tiny(prefix, dtype):
         inputs = [golden[name] for name in INPUTS]
         expected = {
             name.removeprefix(prefix): golden[name]
-            for name in golden if name.startswith(prefix)
+            for name in golden
+            if name.startswith(prefix)
         }
     return inputs, run(*inputs, params, config), expected
 

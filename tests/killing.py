@@ -22,20 +22,34 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-import bert_np
-from bert_np.files import pretrained
-from bert_np.files.checkpoint import load_checkpoint, save_pretrained
-from bert_np.errors import BertError
-from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 from make_robustness import write_figures
 
+import bert_np
+from bert_np.errors import BertError
+from bert_np.files import pretrained
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
+from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
+
 CONFIG = bert_np.BertConfig(
-    vocab_size=9, hidden_size=6, num_hidden_layers=1, num_attention_heads=2,
-    intermediate_size=8, max_position_embeddings=5,
+    vocab_size=9,
+    hidden_size=6,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=8,
+    max_position_embeddings=5,
 )
-CHANGES = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate",
-           "os.link", "os.symlink", "os.utime", "shutil.copyfile")
+CHANGES = (
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.chmod",
+    "os.truncate",
+    "os.link",
+    "os.symlink",
+    "os.utime",
+    "shutil.copyfile",
+)
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 ONE_DAY = 86400  # seconds
 
@@ -63,8 +77,8 @@ def save_vocabulary(folder, version):
 
 
 def save_training_run(folder, version):
-    from bert_np.training.run import save_run, start_run
     from bert_np.training.loop import TrainingSettings
+    from bert_np.training.run import save_run, start_run
 
     run = start_run(make_params(version), np.random.default_rng(version))
     save_run(folder / "run.npz", run, CONFIG, TrainingSettings(steps=2))
@@ -114,18 +128,30 @@ def write_in_place(folder, version):
     (folder / "file").write_text(f"{version}" * 1000)
 
 
-ACTIONS = {f.__name__: f for f in (
-    save_weights, save_model, save_vocabulary, save_training_run, save_viewer,
-    write_notebook, fill_cache, copy_model)}
+ACTIONS = {
+    f.__name__: f
+    for f in (
+        save_weights,
+        save_model,
+        save_vocabulary,
+        save_training_run,
+        save_viewer,
+        write_notebook,
+        fill_cache,
+        copy_model,
+    )
+}
 UNSAFE = {"write_in_place": write_in_place}  # shows that the killing finds it
 
 
 # ------------------------------------------------------------- the killing
 def snapshot(folder):
     """{file: bytes} of every file; {folder: None} of those that are empty."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() or not any(path.iterdir())}
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() or not any(path.iterdir())
+    }
 
 
 def is_change(event, arguments, folder):
@@ -135,8 +161,11 @@ def is_change(event, arguments, folder):
         changes = isinstance(flags, int) and flags & WRITING
     else:
         path, changes = arguments[0] if arguments else None, event in CHANGES
-    return changes and isinstance(path, (str, bytes, os.PathLike)) and os.fsdecode(
-        path).startswith(str(folder))
+    return (
+        changes
+        and isinstance(path, (str, bytes, os.PathLike))
+        and os.fsdecode(path).startswith(str(folder))
+    )
 
 
 def die_at(step, folder, note):
@@ -233,15 +262,21 @@ def kill_everywhere(action, folder):
     old, new = snapshot(folder / "old"), snapshot(folder / "new")
     target, result, step = folder / "target", {"how": "killed"}, 0
     while result["how"] == "killed":
-        result = try_step(action, folder, lambda note: die_at(step, target, note),
-                          old, new)
+        result = try_step(
+            action, folder, lambda note: die_at(step, target, note), old, new
+        )
         yield {"kind": "call"} | result
         step += 1
     most = max(map(len, new.values()))
     for kind in ("bytes", "full disk"):
         for size in (0, 1, most // 3, most - 1):
-            result = try_step(action, folder,
-                              lambda note: limit_files(size, kind == "bytes"), old, new)
+            result = try_step(
+                action,
+                folder,
+                lambda note: limit_files(size, kind == "bytes"),
+                old,
+                new,
+            )
             yield {"kind": kind, "size": size} | result
 
 
@@ -252,8 +287,15 @@ def row(name, results):
     told = sum(r["at"].startswith("BertError") for r in full)
     kept = sum(r["state"][0] == "old" for r in full)
     left = sum(bool(r.get("later", r["again"])[2]) for r in results)
-    return [name, len(killed), *map(killed.count, ("old", "new", "refused", "mixed")),
-            len(full), kept, told, left]
+    return [
+        name,
+        len(killed),
+        *map(killed.count, ("old", "new", "refused", "mixed")),
+        len(full),
+        kept,
+        told,
+        left,
+    ]
 
 
 def main():
@@ -262,33 +304,50 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             rows.append(row(name, list(kill_everywhere(action, Path(folder)))))
         print(*rows[-1], flush=True)
-    write_figures("interruption.json", {
-        "order": 50, "section": "Killed processes and full disks",
-        "command": "python tests/killing.py",
-        "text": [
-            "Each function that writes was killed at each of its calls that change "
-            "the file system, and by the kernel in the middle of a write (at 0, 1, a "
-            "third and all but one of the bytes of its largest file). Then it was "
-            "run again; and once more where something was left over and was two "
-            "days old. *Refused*: a folder without weights, between two renames; "
-            "old and new files lie in its temporary folder. A full disk is a limit "
-            "to the size of a file. The last line is a control: a plain write.",
-        ],
-        "tables": [{"columns": [
-            "function", "kills", "old state left", "new state left", "refused",
-            "mixed", "full disks", "old state kept", "BertError", "leftovers stay",
-        ], "rows": rows}],
-        "mended": [
-            "`save_pretrained`, killed between two renames, left new weights beside "
-            "an old vocabulary or config: a folder that loads and answers wrong. Now "
-            "the weights go first and come last, and where they alone change it is "
-            "one rename.",
-            "Killed saves of a model or of a page left temporary files for ever "
-            "(one of them by the safetensors library, under a name of its own). Now "
-            "all lie in one folder, or under one pattern, which a later save removes "
-            "once it is a day old.",
-        ],
-    })
+    write_figures(
+        "interruption.json",
+        {
+            "order": 50,
+            "section": "Killed processes and full disks",
+            "command": "python tests/killing.py",
+            "text": [
+                "Each function that writes was killed at each of its calls that change "
+                "the file system, and by the kernel in the middle of a write (at 0, 1, a "
+                "third and all but one of the bytes of its largest file). Then it was "
+                "run again; and once more where something was left over and was two "
+                "days old. *Refused*: a folder without weights, between two renames; "
+                "old and new files lie in its temporary folder. A full disk is a limit "
+                "to the size of a file. The last line is a control: a plain write.",
+            ],
+            "tables": [
+                {
+                    "columns": [
+                        "function",
+                        "kills",
+                        "old state left",
+                        "new state left",
+                        "refused",
+                        "mixed",
+                        "full disks",
+                        "old state kept",
+                        "BertError",
+                        "leftovers stay",
+                    ],
+                    "rows": rows,
+                }
+            ],
+            "mended": [
+                "`save_pretrained`, killed between two renames, left new weights beside "
+                "an old vocabulary or config: a folder that loads and answers wrong. Now "
+                "the weights go first and come last, and where they alone change it is "
+                "one rename.",
+                "Killed saves of a model or of a page left temporary files for ever "
+                "(one of them by the safetensors library, under a name of its own). Now "
+                "all lie in one folder, or under one pattern, which a later save removes "
+                "once it is a day old.",
+            ],
+        },
+    )
     return int(any(line[5] or line[9] for line in rows[:-1]))
 
 

@@ -81,8 +81,9 @@ def without_layer(params, config, layer):
     L = config.num_hidden_layers
     layer = check_count(layer, "layer", 0, L - 1)
     if L == 1:
-        raise BertError("config.num_hidden_layers = 1, allowed: 2 or more; "
-                        "no layer would be left")
+        raise BertError(
+            "config.num_hidden_layers = 1, allowed: 2 or more; no layer would be left"
+        )
     require_layers(params)
     layers = params["layers"][:layer] + params["layers"][layer + 1 :]
     return params | {"layers": layers}, replace(config, num_hidden_layers=L - 1)
@@ -98,8 +99,14 @@ class AblationEffects(NamedTuple):
 
 
 def ablation_effects(
-    input_ids, params, config, *, segment_ids=None, attention_mask=None,
-    positions=None, report=None,
+    input_ids,
+    params,
+    config,
+    *,
+    segment_ids=None,
+    attention_mask=None,
+    positions=None,
+    report=None,
 ):
     """How far the output moves without each head, and each layer.
 
@@ -160,12 +167,21 @@ def _finish(x, layers, attention_mask, config):
 
 def _prepare_ablation(ids, segment_ids, attention_mask, positions, params, config):
     """A function of h' that measures its change; each layer's input; mask."""
-    whole = bert(ids, params, config, segment_ids=segment_ids,
-                 attention_mask=attention_mask, return_attention=False)  # checks all
+    whole = bert(
+        ids,
+        params,
+        config,
+        segment_ids=segment_ids,
+        attention_mask=attention_mask,
+        return_attention=False,
+    )  # checks all
     ids = np.asarray(ids)
     segment_ids = np.zeros_like(ids) if segment_ids is None else np.asarray(segment_ids)
-    mask = (create_attention_mask(ids, config.pad_token_id)
-            if attention_mask is None else np.asarray(attention_mask)).astype(bool)
+    mask = (
+        create_attention_mask(ids, config.pad_token_id)
+        if attention_mask is None
+        else np.asarray(attention_mask)
+    ).astype(bool)
     inputs = [embed(ids, segment_ids, params["embeddings"], config)]
     for layer in params["layers"][:-1]:
         inputs.append(encoder_layer(inputs[-1], layer, mask, config)[0])

@@ -15,8 +15,10 @@ def check_maps(probs, attention_mask):
     wrong = ~((probs >= -TOLERANCE) & (probs <= 1 + TOLERANCE))
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise BertError(f"probs[{', '.join(map(str, place))}] = {probs[place]:.6g}, "
-                        "allowed: 0..1 (probabilities after the softmax)")
+        raise BertError(
+            f"probs[{', '.join(map(str, place))}] = {probs[place]:.6g}, "
+            "allowed: 0..1 (probabilities after the softmax)"
+        )
     return probs, check_mask(attention_mask, probs.shape)
 
 
@@ -24,11 +26,14 @@ def check_model_maps(probs, attention_mask):
     """check_maps for the maps of a whole model."""
     probs, real = check_maps(probs, attention_mask)
     if probs.ndim not in (4, 5):
-        raise BertError(f"probs has shape {probs.shape}, allowed: (L, A, T, T) "
-                        "or (L, B, A, T, T)")
+        raise BertError(
+            f"probs has shape {probs.shape}, allowed: (L, A, T, T) or (L, B, A, T, T)"
+        )
     if probs.ndim == 4 and real.ndim > 1:
-        raise BertError(f"attention_mask has two axes, allowed with probs of shape "
-                        f"{probs.shape}, (L, A, T, T): shape (T,)")
+        raise BertError(
+            f"attention_mask has two axes, allowed with probs of shape "
+            f"{probs.shape}, (L, A, T, T): shape (T,)"
+        )
     return probs, real
 
 
@@ -54,16 +59,20 @@ def check_mask(attention_mask, shape):
     mask = as_floats("attention_mask", attention_mask)
     allowed = [(T,)] if len(shape) < 4 else [(T,), (shape[-4], T)]
     if mask.shape not in allowed:
-        raise BertError(f"attention_mask has shape {mask.shape}, allowed: "
-                        f"{' or '.join(map(str, allowed))} for maps of shape {shape}")
+        raise BertError(
+            f"attention_mask has shape {mask.shape}, allowed: "
+            f"{' or '.join(map(str, allowed))} for maps of shape {shape}"
+        )
     _refuse_not_binary("attention_mask", mask)
     return mask.astype(bool) if mask.ndim == 1 else mask.astype(bool)[:, None]
 
 
 def require_layers(params):
     if not isinstance(params, dict) or not isinstance(params.get("layers"), list):
-        raise BertError(f"params is {type(params).__name__}, allowed: the tree of "
-                        "parameters, a dict with a list of layers")
+        raise BertError(
+            f"params is {type(params).__name__}, allowed: the tree of "
+            "parameters, a dict with a list of layers"
+        )
 
 
 def require_real(mask):
@@ -79,8 +88,10 @@ def for_all_heads(real):
 def check_positions(positions, shape):
     asked = as_floats("positions", positions)
     if asked.shape != shape:
-        raise BertError(f"positions has shape {asked.shape}, allowed: {shape}, "
-                        "the shape of input_ids")
+        raise BertError(
+            f"positions has shape {asked.shape}, allowed: {shape}, "
+            "the shape of input_ids"
+        )
     _refuse_not_binary("positions", asked)
     if not asked.any():
         raise BertError("positions has no 1: there is no prediction to compare")
@@ -91,8 +102,10 @@ def _refuse_not_binary(name, array):
     wrong = (array != 0) & (array != 1)
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise BertError(f"{name}[{', '.join(map(str, place))}] = {array[place]:.6g}, "
-                        "allowed: 0 or 1")
+        raise BertError(
+            f"{name}[{', '.join(map(str, place))}] = {array[place]:.6g}, "
+            "allowed: 0 or 1"
+        )
 
 
 def check_tokens(tokens, probs):
@@ -101,20 +114,27 @@ def check_tokens(tokens, probs):
     if isinstance(tokens, (str, bytes)) or not np.iterable(tokens):
         raise BertError(f"tokens is {type(tokens).__name__}, allowed: a list of str")
     nested = len(tokens) > 0 and not isinstance(tokens[0], str)
-    rows = [list(row) if np.iterable(row) else [row] for row in tokens] \
-        if nested else [list(tokens)]
+    rows = (
+        [list(row) if np.iterable(row) else [row] for row in tokens]
+        if nested
+        else [list(tokens)]
+    )
     for row in rows:
         for token in row:
             if not isinstance(token, str):
                 kind = type(token).__name__
                 raise BertError(f"tokens holds {kind}, allowed: a list of str")
         if len(row) != T:
-            raise BertError(f"tokens: a sentence has {len(row)} entries, allowed: "
-                            f"{T}, for probs of shape {shape}")
+            raise BertError(
+                f"tokens: a sentence has {len(row)} entries, allowed: "
+                f"{T}, for probs of shape {shape}"
+            )
     if nested and (len(shape) < 4 or shape[-4] != len(rows)):
-        raise BertError(f"tokens has {len(rows)} lists, allowed with probs of shape "
-                        f"{shape}: one list of {T} str, or one for each sentence B "
-                        "of (..., B, A, T, T)")
+        raise BertError(
+            f"tokens has {len(rows)} lists, allowed with probs of shape "
+            f"{shape}: one list of {T} str, or one for each sentence B "
+            "of (..., B, A, T, T)"
+        )
     return np.array(rows)[:, None] if nested else np.array(rows[0])
 
 
@@ -125,8 +145,10 @@ def stage_of(trace, *path):
         try:
             stage = stage[name]
         except (KeyError, IndexError, TypeError):
-            raise BertError(f"trace has no {'.'.join(map(str, path))}; "
-                            "give the dict that bert filled") from None
+            raise BertError(
+                f"trace has no {'.'.join(map(str, path))}; "
+                "give the dict that bert filled"
+            ) from None
     return stage
 
 

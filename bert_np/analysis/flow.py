@@ -47,8 +47,11 @@ def rollout(probs, attention_mask=None, residual=0.5):
     """
     probs, real = check_model_maps(probs, attention_mask)
     kinds = (int, float, np.floating)
-    if type(residual) is bool or not isinstance(residual, kinds) \
-            or not 0 <= residual <= 1:
+    if (
+        type(residual) is bool
+        or not isinstance(residual, kinds)
+        or not 0 <= residual <= 1
+    ):
         raise BertError(f"residual = {short(residual)}, allowed: a number in 0..1")
     residual = float(residual)
     mixed = (1 - residual) * probs.mean(axis=-3)
@@ -138,9 +141,11 @@ def _moved(trace, params):
     """For each layer: probs, and each head's f(x) of shape (B, A, T, H)."""
     L = len(stage_of(trace, "layers"))
     require_layers(params)
-    if L != len(params["layers"]):
-        raise BertError(f"trace has {L} layers, params {len(params['layers'])}; "
-                        "give those of one model")
+    if len(params["layers"]) != L:
+        raise BertError(
+            f"trace has {L} layers, params {len(params['layers'])}; "
+            "give those of one model"
+        )
     for i, layer in enumerate(params["layers"]):
         v = stage_of(trace, "layers", i, "attention", "v")
         W = layer["attention"]["output"]["W"]  # (H, H): D rows for each head
@@ -216,8 +221,10 @@ def top_words(logits, tokenizer, top_k=5):
         found = getattr(logits, "dtype", type(logits).__name__)
         raise BertError(f"logits is {found}, allowed: an array of floats (..., V)")
     if logits.shape[-1:] < (tokenizer.vocab_size,):
-        raise BertError(f"logits has shape {logits.shape}, allowed: (..., V), V at "
-                        f"least {tokenizer.vocab_size}, the tokenizer's words")
+        raise BertError(
+            f"logits has shape {logits.shape}, allowed: (..., V), V at "
+            f"least {tokenizer.vocab_size}, the tokenizer's words"
+        )
     probs = softmax(logits[..., : tokenizer.vocab_size])
     best = np.argsort(-probs, axis=-1, kind="stable")[..., :top_k]
     return np.array(tokenizer.tokens)[best], np.take_along_axis(probs, best, axis=-1)

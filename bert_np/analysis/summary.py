@@ -98,8 +98,9 @@ def _run_maps(part, prepared, config, by_norm):
         part[name] for name in ("input_ids", "segment_ids", "attention_mask")
     )
     if not by_norm:
-        out = fast_bert(ids, prepared, config, segment_ids=segments,
-                        attention_mask=mask)
+        out = fast_bert(
+            ids, prepared, config, segment_ids=segments, attention_mask=mask
+        )
         return out["attention_probs"]
     params, trace = prepared["params"], {}
     bert(ids, params, config, segment_ids=segments, attention_mask=mask, trace=trace)

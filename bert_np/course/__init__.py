@@ -6,6 +6,11 @@ from bert_np.course.lab import broken_bert
 from bert_np.course.source import show_source
 
 __all__ = [
-    "broken_bert", "check", "check_environment", "grade", "hint",
-    "show_solution", "show_source",
+    "broken_bert",
+    "check",
+    "check_environment",
+    "grade",
+    "hint",
+    "show_solution",
+    "show_source",
 ]

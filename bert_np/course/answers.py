@@ -41,8 +41,10 @@ def _differing_word(answer, expected):
         return None
     if isinstance(answer, str) and isinstance(expected, str):
         if _letters(answer) == _letters(expected):
-            return (f"yours is {_short(answer)}: nearly; mind capitals, spaces and "
-                    "other signs")
+            return (
+                f"yours is {_short(answer)}: nearly; mind capitals, spaces and "
+                "other signs"
+            )
     return f"yours is {_short(answer)}, not the expected answer"
 
 
@@ -54,10 +56,14 @@ def _is_items(value):
     """Whether a value is a tuple, or a list that is no array of numbers."""
     if isinstance(value, tuple):
         return True
-    return isinstance(value, list) and any(
-        isinstance(item, (str, list, tuple, dict, np.ndarray, type(None)))
-        for item in value
-    ) and not _is_array(value)
+    return (
+        isinstance(value, list)
+        and any(
+            isinstance(item, (str, list, tuple, dict, np.ndarray, type(None)))
+            for item in value
+        )
+        and not _is_array(value)
+    )
 
 
 def _is_array(value):
@@ -123,8 +129,7 @@ def _largest_difference(mine, right, tolerance, tell):
         return f"yours is {mine:.6g}, not the expected answer {within}"
     place = np.unravel_index(np.argmax(np.nan_to_num(gap, nan=np.inf)), gap.shape)
     where = f" at {tuple(map(int, place))}" if gap.ndim else ""
-    return (f"yours is {mine[place]:.6g}{where}, expected {right[place]:.6g} "
-            f"{within}")
+    return f"yours is {mine[place]:.6g}{where}, expected {right[place]:.6g} {within}"
 
 
 def same_inputs(now, before):

@@ -3,7 +3,7 @@
 import copy
 import os
 import warnings
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from bert_np.course.answers import agrees, first_difference, same_inputs
 from bert_np.course.exercise import find_exercise, solution_source
@@ -13,7 +13,7 @@ from bert_np.errors import BertError, short
 class Grade(NamedTuple):
     """The outcome of a check; `passed` is None where nothing was tried."""
 
-    passed: Optional[bool]
+    passed: bool | None
     message: str
 
 

@@ -11,11 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from bert_np.attention import create_attention_mask, merge_heads, split_heads
-from bert_np.model import embed
-from bert_np.model import add_and_norm
 from bert_np.errors import BertError, short
-from bert_np.model import feed_forward
 from bert_np.functional import linear, softmax
+from bert_np.model import add_and_norm, embed, feed_forward
 from bert_np.trace import branch, record
 
 
@@ -47,8 +45,13 @@ def broken_bert(number, input_ids, params, config):
     parts = HEALTHY | PATIENTS[number]
     input_ids, trace = np.asarray(input_ids), {}
     visible = parts["mask"](create_attention_mask(input_ids, config.pad_token_id))
-    x = embed(input_ids, np.zeros_like(input_ids), params["embeddings"], config,
-              trace=branch(trace, "embeddings"))
+    x = embed(
+        input_ids,
+        np.zeros_like(input_ids),
+        params["embeddings"],
+        config,
+        trace=branch(trace, "embeddings"),
+    )
     layers = branch(trace, "layers", [])
     for layer_params in params["layers"]:
         layers.append({})
@@ -58,33 +61,52 @@ def broken_bert(number, input_ids, params, config):
 
 def _layer(x, params, visible, config, parts, trace):
     """One encoder layer, made of the given parts."""
-    update = _attention(x, params["attention"], visible, config, parts,
-                        branch(trace, "attention"))
-    x = parts["first norm"](x, update, params["attention_norm"], config,
-                            trace=branch(trace, "attention_norm"))
+    update = _attention(
+        x, params["attention"], visible, config, parts, branch(trace, "attention")
+    )
+    x = parts["first norm"](
+        x,
+        update,
+        params["attention_norm"],
+        config,
+        trace=branch(trace, "attention_norm"),
+    )
     update = parts["feed-forward"](x, params["ffn"], config, trace=branch(trace, "ffn"))
-    x = add_and_norm(x, update, params["ffn_norm"], config,
-                     trace=branch(trace, "ffn_norm"))
+    x = add_and_norm(
+        x, update, params["ffn_norm"], config, trace=branch(trace, "ffn_norm")
+    )
     record(trace, output=x)
     return x
 
 
 def _attention(x, params, visible, config, parts, trace):
     """Self-attention, made of the given parts."""
-    q, k, v = (split_heads(linear(x, **params[name]), config.num_attention_heads)
-               for name in ("query", "key", "value"))
+    q, k, v = (
+        split_heads(linear(x, **params[name]), config.num_attention_heads)
+        for name in ("query", "key", "value")
+    )
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(config.head_size)
     seen = visible[:, None, None, :] > 0
     masked_scores = np.where(seen, scores, np.finfo(scores.dtype).min)
     probs = parts["softmax"](masked_scores)
     context = parts["merge"](probs @ v)
     output = linear(context, **params["output"])
-    record(trace, q=q, k=k, v=v, scores=scores, masked_scores=masked_scores,
-           probs=probs, context=context, output=output)
+    record(
+        trace,
+        q=q,
+        k=k,
+        v=v,
+        scores=scores,
+        masked_scores=masked_scores,
+        probs=probs,
+        context=context,
+        output=output,
+    )
     return output
 
 
 # ------------------------------------------------------------- the faults
+
 
 def _merge_by_reshape(x):
     B, A, T, D = x.shape

@@ -26,9 +26,6 @@ import numpy as np
 
 from bert_np.config import BertConfig
 from bert_np.errors import BertError, short
-from bert_np.parameters import check_params, parameter_shapes
-from bert_np.tree import leaves, map_leaves
-from bert_np.tokenizer import Tokenizer
 from bert_np.files.weights import (
     FLOATS,
     INDEX,
@@ -41,6 +38,9 @@ from bert_np.files.weights import (
     read_tensors,
     show,
 )
+from bert_np.parameters import check_params, parameter_shapes
+from bert_np.tokenizer import Tokenizer
+from bert_np.tree import leaves, map_leaves
 
 # ---------------------------------------------------------------- names
 # Where an array sits in our tree -> HuggingFace's module. {} is the layer.
@@ -337,8 +337,13 @@ WORDPIECE = {
 }
 # A token that vocab.txt cannot hold: line ends, surrogates, a byte-order mark.
 NO_LINE = re.compile("\n|\r\\Z|[\ud800-\udfff]|\\A\ufeff")
-CLASSES = ("BertTokenizer", "BertTokenizerFast",
-           "PreTrainedTokenizerFast", "TokenizersBackend", None)
+CLASSES = (
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+    None,
+)
 
 
 def _load_tokenizer(folder, config):

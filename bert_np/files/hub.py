@@ -8,9 +8,9 @@ import hashlib
 import re
 from pathlib import Path
 
-from bert_np.files.checkpoint import SETTINGS, TOKENIZER, VOCAB
 from bert_np.config import read_json
 from bert_np.errors import BertError
+from bert_np.files.checkpoint import SETTINGS, TOKENIZER, VOCAB
 from bert_np.files.weights import CONVERT, INDEX, SHARD, WEIGHTS
 
 TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)

@@ -23,6 +23,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from bert_np.errors import BertError
 from bert_np.files.checkpoint import (
     PARTIAL,
     SETTINGS,
@@ -31,7 +32,6 @@ from bert_np.files.checkpoint import (
     load_checkpoint,
     remove_leftovers,
 )
-from bert_np.errors import BertError
 from bert_np.files.hub import TEXT_FILES, fetch_from_hub, file_digest
 from bert_np.files.weights import INDEX, WEIGHTS
 
@@ -323,14 +323,16 @@ def _run(command, folder, model):
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     environment = os.environ | temporary | {"PYTHONSAFEPATH": "1"}
     log = folder / "pip.log"
-    with open(log, "wb") as out:
-        with subprocess.Popen(
+    with (
+        open(log, "wb") as out,
+        subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment
-        ) as process:
-            try:
-                _show_progress(process, folder, model)
-            finally:
-                process.kill()
+        ) as process,
+    ):
+        try:
+            _show_progress(process, folder, model)
+        finally:
+            process.kill()
     return process.returncode, log.read_text("utf-8", "replace")
 
 
@@ -402,7 +404,9 @@ def main(arguments=None):
         description="Fetch a pretrained model for use without a network.",
     )
     parser.add_argument(
-        "name", nargs="?", default=MINILM.name,
+        "name",
+        nargs="?",
+        default=MINILM.name,
         help=f"{MINILM.name} (the default), a hub name, or a folder",
     )
     parser.add_argument("--to", metavar="FOLDER", help="put a copy into a new folder")

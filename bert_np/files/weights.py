@@ -54,7 +54,9 @@ def own_file(folder, name):
     """
     path, home = folder / name, Path(os.path.realpath(folder))
     blobs = [
-        above / "blobs" for place in home.parents for above in place.parents[:2]
+        above / "blobs"
+        for place in home.parents
+        for above in place.parents[:2]
         if place.name == "snapshots" and place.parent.name.startswith("models--")
     ]
     real = Path(os.path.realpath(path))

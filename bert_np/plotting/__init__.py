@@ -1,7 +1,11 @@
 """Figures of attention: arrays and tokens in, a matplotlib Figure out."""
 
 from bert_np.plotting.attention_maps import (
-    describe_attention, plot_attention, plot_heads, plot_model)
+    describe_attention,
+    plot_attention,
+    plot_heads,
+    plot_model,
+)
 from bert_np.plotting.bars import plot_bars
 from bert_np.plotting.curves import plot_by_layer, plot_curves
 from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads
@@ -13,7 +17,11 @@ from bert_np.plotting.links import plot_links
 from bert_np.plotting.norms import plot_weighted_norms
 from bert_np.plotting.parameters import plot_parameters
 from bert_np.plotting.preparation import (
-    crop_padding, hide_special, merge_word_pieces, prepare)
+    crop_padding,
+    hide_special,
+    merge_word_pieces,
+    prepare,
+)
 from bert_np.plotting.roofline import plot_roofline
 from bert_np.plotting.steps import step_through
 from bert_np.plotting.table import attention_table
@@ -23,11 +31,32 @@ from bert_np.plotting.viewer import attention_viewer
 from bert_np.plotting.worked_example import plot_query_key, plot_steps
 
 __all__ = [
-    "attention_table", "attention_viewer",
-    "crop_padding", "describe", "describe_attention", "explore", "hide_special",
-    "merge_word_pieces", "plot_attention", "plot_bars", "plot_by_layer", "plot_curves",
-    "plot_embedding_sum", "plot_encoder_layer", "plot_head_summary",
-    "plot_heads", "plot_links", "plot_model", "plot_parameters", "plot_query_key",
-    "plot_roofline", "plot_split_heads", "plot_steps", "plot_tokens", "plot_top_words",
-    "plot_weighted_norms", "prepare", "step_through",
+    "attention_table",
+    "attention_viewer",
+    "crop_padding",
+    "describe",
+    "describe_attention",
+    "explore",
+    "hide_special",
+    "merge_word_pieces",
+    "plot_attention",
+    "plot_bars",
+    "plot_by_layer",
+    "plot_curves",
+    "plot_embedding_sum",
+    "plot_encoder_layer",
+    "plot_head_summary",
+    "plot_heads",
+    "plot_links",
+    "plot_model",
+    "plot_parameters",
+    "plot_query_key",
+    "plot_roofline",
+    "plot_split_heads",
+    "plot_steps",
+    "plot_tokens",
+    "plot_top_words",
+    "plot_weighted_norms",
+    "prepare",
+    "step_through",
 ]

@@ -7,8 +7,16 @@ import numpy as np
 from bert_np.errors import BertError
 from bert_np.plotting.colours import KEY, QUERY, attention_norm
 from bert_np.plotting.drawing import (
-    add_colour_bar, block_notes, check_ax, check_decimals, draw_map, edges,
-    write_labels, write_numbers, write_sums)
+    add_colour_bar,
+    block_notes,
+    check_ax,
+    check_decimals,
+    draw_map,
+    edges,
+    write_labels,
+    write_numbers,
+    write_sums,
+)
 from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
 from bert_np.plotting.labels import key_margin, token_labels, widest
 from bert_np.plotting.preparation import check_maps, prepare
@@ -20,8 +28,17 @@ KEY_LABEL = "key: the token looked at"
 MOST_NUMBERS = 12  # tokens up to which the cells carry numbers
 
 
-def plot_attention(probs, tokens, *, power=1.0, decimals=2, title=None,
-                   colour_bar=True, ax=None, **choices):
+def plot_attention(
+    probs,
+    tokens,
+    *,
+    power=1.0,
+    decimals=2,
+    title=None,
+    colour_bar=True,
+    ax=None,
+    **choices,
+):
     """Draw the attention map of one head.
 
     Row i shows how token i spreads its attention over the tokens. The
@@ -150,12 +167,20 @@ def plot_model(probs, tokens, *, power=1.0, title=None, **choices):
     layers, heads, *shape = data.probs.shape
     side = min(1.5, 9.0 / heads, 10.0 / layers)
     notes = [*data.notes, spans(data), *block_notes(max(shape), side)]
-    figure = new_figure(max(4.5, heads * side + 1.4),
-                        max(2.0, layers * side) + 0.6, title, notes)
+    figure = new_figure(
+        max(4.5, heads * side + 1.4), max(2.0, layers * side) + 0.6, title, notes
+    )
     ax = figure.add_subplot()
     for layer, head in np.ndindex(layers, heads):
-        image = draw_map(ax, data.probs[layer, head], data.visible, norm, side,
-                         centre=(head, layer), size=0.92)
+        image = draw_map(
+            ax,
+            data.probs[layer, head],
+            data.visible,
+            norm,
+            side,
+            centre=(head, layer),
+            size=0.92,
+        )
     label_grid(ax, layers, heads, side, data.mean or "")
     add_colour_bar(image, ax, power)
     return finish(ax, sentence_about(data))
@@ -164,7 +189,8 @@ def plot_model(probs, tokens, *, power=1.0, title=None, **choices):
 def only_sentence(probs):
     """Take the sentence out of L layers of a batch of one sentence."""
     batches = isinstance(probs, (list, tuple)) and {
-        np.shape(layer)[:-3] for layer in probs}
+        np.shape(layer)[:-3] for layer in probs
+    }
     return [layer[0] for layer in probs] if batches == {(1,)} else probs
 
 
@@ -174,7 +200,10 @@ def new_map_axes(data, side, title, notes):
     keys = token_labels(data.keys)
     figure = new_figure(
         max(width, 2.4) + widest(token_labels(data.queries)) + 2.0,
-        max(height, 2.0) + key_margin(keys, width) + 1.0, title, notes)
+        max(height, 2.0) + key_margin(keys, width) + 1.0,
+        title,
+        notes,
+    )
     return figure.add_subplot()
 
 
@@ -185,7 +214,10 @@ def new_panels(count, columns, data, side, title, notes):
     margin = key_margin(token_labels(data.keys), width)
     figure = new_figure(
         max(columns * (width + 0.08), 2.4) + widest(token_labels(data.queries)) + 1.2,
-        max(rows * (height + 0.28), 2.2) + margin + 0.9, title, notes)
+        max(rows * (height + 0.28), 2.2) + margin + 0.9,
+        title,
+        notes,
+    )
     figure.supxlabel(KEY_LABEL, **KEY_STYLE)
     figure.supylabel(QUERY_LABEL, **QUERY_STYLE)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -223,8 +255,10 @@ def spans(data):
     """Say which tokens the panels of a model show."""
     if data.queries == data.keys:
         return f"each panel: queries down, keys across, {span(data.tokens)}"
-    return (f"each panel: queries down, {span(data.queries)}; "
-            f"keys across, {span(data.keys)}")
+    return (
+        f"each panel: queries down, {span(data.queries)}; "
+        f"keys across, {span(data.keys)}"
+    )
 
 
 def span(tokens):
@@ -267,39 +301,51 @@ def describe_attention(probs, tokens):
     if probs.ndim > 4:
         raise BertError(f"probs has shape {probs.shape}, expected 2 to 4 axes")
     whose = ["of one head", "of {} heads of one layer", "of {} layers of {} heads"]
-    return sentence(probs, tokens, tokens,
-                    whose[probs.ndim - 2].format(*probs.shape))
+    return sentence(probs, tokens, tokens, whose[probs.ndim - 2].format(*probs.shape))
 
 
 def sentence_about(data):
     """Describe prepared maps, with the choices that made them."""
-    names = ["layers", "heads"][4 - data.probs.ndim:]
+    names = ["layers", "heads"][4 - data.probs.ndim :]
     layers_heads = dict(zip(names, data.probs.shape))
     if data.mean == "heads" and data.probs.ndim == 3:
         layers_heads = {"layers": len(data.probs)}
     if data.mean is None:
-        words = {2: "of one head", 3: "of {heads} heads of one layer",
-                 4: "of {layers} layers of {heads} heads"}[data.probs.ndim]
+        words = {
+            2: "of one head",
+            3: "of {heads} heads of one layer",
+            4: "of {layers} layers of {heads} heads",
+        }[data.probs.ndim]
     else:
-        words = "".join(f" in each of {n} {name}" for name, n in layers_heads.items()
-                        if name not in data.mean)
+        words = "".join(
+            f" in each of {n} {name}"
+            for name, n in layers_heads.items()
+            if name not in data.mean
+        )
         words = f"as the mean over {data.mean}{words}"
     notes = [note for note in data.notes if not note.startswith("mean")]
-    return sentence(data.probs, data.queries, data.keys, words.format(**layers_heads),
-                    f" ({'; '.join(notes)})" if notes else "",
-                    ["" if n in (data.mean or "") else n for n in layers_heads])
+    return sentence(
+        data.probs,
+        data.queries,
+        data.keys,
+        words.format(**layers_heads),
+        f" ({'; '.join(notes)})" if notes else "",
+        ["" if n in (data.mean or "") else n for n in layers_heads],
+    )
 
 
 def sentence(probs, queries, keys, whose, notes="", axes=("layers", "heads")):
     """Describe maps of shape (..., Tq, Tk) by their largest values."""
     *place, query, key = np.unravel_index(np.argmax(probs), probs.shape)
-    names = axes[len(axes) - len(place):]
+    names = axes[len(axes) - len(place) :]
     where = "".join(f", {name[:-1]} {i}" for name, i in zip(names, place) if name)
     received = probs.sum(axis=tuple(range(probs.ndim - 1)))
     top = np.argmax(received)
     rows, columns = token_labels(queries), token_labels(keys)
     over = span(queries) if queries == keys else f"{span(queries)}, on {span(keys)}"
-    return (f"Attention {whose} over {over}{notes}: the strongest is "
-            f"{probs.max():.2f}, from {rows[query]} (query {query}) to "
-            f"{columns[key]} (key {key}){where}; {columns[top]} (key {top}) gets "
-            f"the most, {received[top] / max(received.sum(), 1e-9):.0%} of all.")
+    return (
+        f"Attention {whose} over {over}{notes}: the strongest is "
+        f"{probs.max():.2f}, from {rows[query]} (query {query}) to "
+        f"{columns[key]} (key {key}){where}; {columns[top]} (key {top}) gets "
+        f"the most, {received[top] / max(received.sum(), 1e-9):.0%} of all."
+    )

@@ -42,15 +42,20 @@ def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     ax = axes_to_draw_on(ax, 8.0, bars_height(len(names)), title)
     draw_bars(ax, names, values, texts, xlabel)
     most = names[int(values.argmax())]
-    return finish(ax, f"Bars of {xlabel or 'amounts'}, {total:.3g} in all: most in "
-                      f"{most}, {values.max():.3g} ({shares.max():.0%}).")
+    return finish(
+        ax,
+        f"Bars of {xlabel or 'amounts'}, {total:.3g} in all: most in "
+        f"{most}, {values.max():.3g} ({shares.max():.0%}).",
+    )
 
 
 def check_amounts(amounts):
     """Give the names and the values (N,), or raise."""
     if not isinstance(amounts, Mapping):
-        raise BertError(f"amounts is a {type(amounts).__name__}, expected a mapping of "
-                        "names to numbers")
+        raise BertError(
+            f"amounts is a {type(amounts).__name__}, expected a mapping of "
+            "names to numbers"
+        )
     if not 1 <= len(amounts) <= MOST_BARS:
         count = len(amounts)
         raise BertError(f"amounts has {count} entries, allowed: 1 to {MOST_BARS}")
@@ -71,8 +76,9 @@ def draw_bars(ax, names, values, texts, xlabel):
     ax.barh(range(len(names)), values, color=NEUTRAL, height=0.7)
     for place, (value, text) in enumerate(zip(values, texts)):
         ax.text(value, place, f"  {text}", va="center", fontsize=LABEL_SIZE)
-    ax.set_yticks(range(len(names)), labels=names, fontsize=LABEL_SIZE,
-                  **text_style(names))
+    ax.set_yticks(
+        range(len(names)), labels=names, fontsize=LABEL_SIZE, **text_style(names)
+    )
     widest = np.max(values) or 1
     ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 1.5 * widest))
     ax.set_xlabel(xlabel, fontsize=AXIS_SIZE, **text_style([xlabel]))

@@ -50,13 +50,19 @@ def plot_by_layer(curves, *, stages=None, ylabel="", log=False, title=None, ax=N
         ax.set_xlabel("layer", fontsize=AXIS_SIZE)
     else:
         turned = widest(stages) * length > 6
-        ax.set_xticks(range(length), labels=stages, rotation=90 if turned else 0,
-                      fontsize=LABEL_SIZE, **text_style(stages))
+        ax.set_xticks(
+            range(length),
+            labels=stages,
+            rotation=90 if turned else 0,
+            fontsize=LABEL_SIZE,
+            **text_style(stages),
+        )
     return finish(ax, describe_curves(curves, ylabel, "stages" if stages else "layers"))
 
 
-def plot_curves(curves, x=None, *, xlabel="step", ylabel="loss", log=False,
-                title=None, ax=None):
+def plot_curves(
+    curves, x=None, *, xlabel="step", ylabel="loss", log=False, title=None, ax=None
+):
     """Draw values over steps, a line for each name.
 
     Parameters
@@ -83,8 +89,10 @@ def plot_curves(curves, x=None, *, xlabel="step", ylabel="loss", log=False,
     length = len(next(iter(curves.values())))
     x = np.arange(length) if x is None else check_numbers("x", x, "(N,)")
     if len(x) != length:
-        raise BertError(f"x has {len(x)} entries, but the curves have {length}; the "
-                        "two must be equal")
+        raise BertError(
+            f"x has {len(x)} entries, but the curves have {length}; the "
+            "two must be equal"
+        )
     ax = curve_axes(ax, curves, title, log)
     draw_curves(ax, curves, x, ylabel, log)
     ax.set_xlabel(xlabel, fontsize=AXIS_SIZE, **text_style([xlabel]))
@@ -96,9 +104,12 @@ def check_curves(curves):
     given = curves if isinstance(curves, Mapping) else {"": curves}
     if not 1 <= len(given) <= MOST_CURVES:
         raise BertError(f"curves has {len(given)} entries, allowed: 1 to {MOST_CURVES}")
-    arrays = {str(name): check_numbers(f"curves[{name!r}]" if name else "curves",
-                                       values, "(N,)")
-              for name, values in given.items()}
+    arrays = {
+        str(name): check_numbers(
+            f"curves[{name!r}]" if name else "curves", values, "(N,)"
+        )
+        for name, values in given.items()
+    }
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise BertError(f"curves have different lengths, {lengths}")
@@ -109,8 +120,10 @@ def check_stages(stages, length):
     """Give the names of the stages, one for each place, or raise."""
     stages = check_tokens(stages)
     if len(stages) != length:
-        raise BertError(f"stages has {len(stages)} entries, but the curves have "
-                        f"{length}; the two must be equal")
+        raise BertError(
+            f"stages has {len(stages)} entries, but the curves have "
+            f"{length}; the two must be equal"
+        )
     return stages
 
 
@@ -128,9 +141,16 @@ def draw_curves(ax, curves, x, ylabel, log, markers=("",)):
     labels = token_labels(list(curves), LONGEST_NAME)
     for i, (label, values) in enumerate(zip(labels, curves.values())):
         shown = np.where(values > 0, values, np.nan) if log else values
-        ax.plot(x, shown, label=label or "_", color=SERIES[i % 4], linewidth=1.6,
-                linestyle=DASHES[(i + i // 4) % 4], marker=markers[i % len(markers)],
-                markersize=5)
+        ax.plot(
+            x,
+            shown,
+            label=label or "_",
+            color=SERIES[i % 4],
+            linewidth=1.6,
+            linestyle=DASHES[(i + i // 4) % 4],
+            marker=markers[i % len(markers)],
+            markersize=5,
+        )
     if log and any((values > 0).any() for values in curves.values()):
         ax.set_yscale("log")
     if len(curves) > 1:
@@ -144,9 +164,11 @@ def draw_curves(ax, curves, x, ylabel, log, markers=("",)):
 
 def describe_curves(curves, ylabel, places):
     """Say where each line begins and ends, and between which values it stays."""
-    parts = [f"{name or ylabel or 'the value'} from {values[0]:.3g} to {values[-1]:.3g}"
-             f" (between {values.min():.3g} and {values.max():.3g})"
-             for name, values in curves.items()]
+    parts = [
+        f"{name or ylabel or 'the value'} from {values[0]:.3g} to {values[-1]:.3g}"
+        f" (between {values.min():.3g} and {values.max():.3g})"
+        for name, values in curves.items()
+    ]
     count = len(next(iter(curves.values())))
     what = f" of {ylabel}" if ylabel and "" not in curves else ""
     return f"Lines{what} over {count} {places}: {'; '.join(parts)}."

@@ -59,12 +59,20 @@ def plot_split_heads(x, num_heads, tokens, *, transpose=True, title=None):
     steps = [(f"x\n(T, H) = ({T}, {H})", [x], [owner])]
     if transpose:
         blocks = [list(np.split(cells, A, axis=1)) for cells in (x, owner)]
-        steps += [(f"reshape\n(T, A, D) = ({T}, {A}, {D})", *blocks),
-                  (f"transpose\n(A, T, D) = ({A}, {T}, {D})",
-                   *(list(split_heads(cells[None], A)[0]) for cells in (x, owner)))]
+        steps += [
+            (f"reshape\n(T, A, D) = ({T}, {A}, {D})", *blocks),
+            (
+                f"transpose\n(A, T, D) = ({A}, {T}, {D})",
+                *(list(split_heads(cells[None], A)[0]) for cells in (x, owner)),
+            ),
+        ]
     else:
-        steps.append((f"reshape only\n(A, T, D) = ({A}, {T}, {D})",
-                      *(list(cells.reshape(A, T, D)) for cells in (x, owner))))
+        steps.append(
+            (
+                f"reshape only\n(A, T, D) = ({A}, {T}, {D})",
+                *(list(cells.reshape(A, T, D)) for cells in (x, owner)),
+            )
+        )
     return draw_steps(steps, token_labels(tokens), transpose, title)
 
 
@@ -72,8 +80,9 @@ def check_cut(x, num_heads):
     """Refuse what cannot be cut or is too large to read."""
     (T, H) = x.shape
     if T > MOST_TOKENS or H > MOST_COLUMNS:
-        raise BertError(f"x has shape {x.shape}, allowed: up to "
-                        f"({MOST_TOKENS}, {MOST_COLUMNS})")
+        raise BertError(
+            f"x has shape {x.shape}, allowed: up to ({MOST_TOKENS}, {MOST_COLUMNS})"
+        )
     check_index("num_heads", num_heads, H + 1)
     if num_heads < 1 or H % num_heads:
         raise BertError(f"num_heads = {num_heads}, allowed: a divisor of H = {H}")
@@ -91,12 +100,18 @@ def draw_steps(steps, labels, transpose, title):
     middle = (high - T * CELL[1]) / 2
     for i, (place, step) in enumerate(zip(places[:-1], steps)):
         draw_step(ax, (place, middle), (H // A * CELL[0] + GAP / 2, 0), step)
-        draw_arrow(ax, (place + ends[i] + 0.12, high / 2),
-                   (places[i + 1] - 0.12, high / 2))
+        draw_arrow(
+            ax, (place + ends[i] + 0.12, high / 2), (places[i + 1] - 0.12, high / 2)
+        )
     draw_step(ax, (places[-1], 0), (0, T * CELL[1] + GAP), steps[-1])
     for a in range(A):
-        write(ax, places[-1] + ends[-1] + 0.08, a * GAP + (a + 0.5) * T * CELL[1],
-              f"head {a}", ha="left")
+        write(
+            ax,
+            places[-1] + ends[-1] + 0.08,
+            a * GAP + (a + 0.5) * T * CELL[1],
+            f"head {a}",
+            ha="left",
+        )
     for t, label in enumerate(labels):
         write(ax, margin - 0.08, middle + (t + 0.5) * CELL[1], label, ha="right")
     return finish(ax, describe_split(T, H, A, transpose))
@@ -105,8 +120,9 @@ def draw_steps(steps, labels, transpose, title):
 def draw_step(ax, corner, shift, step):
     """Draw the name of a step and its blocks, each shifted by so much."""
     name, blocks, owners = step
-    write(ax, corner[0], corner[1] - 0.1, name, ha="left", va="bottom",
-          fontsize=AXIS_SIZE)
+    write(
+        ax, corner[0], corner[1] - 0.1, name, ha="left", va="bottom", fontsize=AXIS_SIZE
+    )
     for a, (values, owner) in enumerate(zip(blocks, owners)):
         draw_block(ax, np.add(corner, np.multiply(shift, a)), values, owner)
 
@@ -115,8 +131,11 @@ def draw_block(ax, corner, values, owners):
     """Draw numbers in cells, each in the colour of its head."""
     for (t, d), value in np.ndenumerate(values):
         left, top = np.add(corner, np.multiply((d, t), CELL))
-        ax.add_patch(Rectangle((left, top), *CELL, facecolor=tint(owners[t, d]),
-                               edgecolor="white"))
+        ax.add_patch(
+            Rectangle(
+                (left, top), *CELL, facecolor=tint(owners[t, d]), edgecolor="white"
+            )
+        )
         write(ax, left + CELL[0] / 2, top + CELL[1] / 2, f"{value:.3g}")
 
 
@@ -129,13 +148,18 @@ def describe_split(T, H, A, transpose):
     """Say what the reshape and the transpose do."""
     cut = f"{T} vectors of {H} numbers are cut into {A} heads of {H // A}"
     if transpose:
-        return (f"{cut}: a reshape cuts each token's row, a transpose puts the heads "
-                "before the tokens; each head holds its own numbers of every token.")
-    return (f"{cut} by one reshape, without a transpose: the shape is right, but a "
-            "head holds numbers of other heads, and of some tokens only.")
+        return (
+            f"{cut}: a reshape cuts each token's row, a transpose puts the heads "
+            "before the tokens; each head holds its own numbers of every token."
+        )
+    return (
+        f"{cut} by one reshape, without a transpose: the shape is right, but a "
+        "head holds numbers of other heads, and of some tokens only."
+    )
 
 
 # ---------------------------------------------------------------- a layer
+
 
 def plot_encoder_layer(config, length, *, order="post", title=None):
     """Draw the parts of an encoder layer and the shapes between them.
@@ -192,18 +216,25 @@ def box_texts(config, length):
     A, D = config.num_attention_heads, config.head_size
     return {
         "attention": f"self-attention\nq, k, v ({A}, {length}, {D})\n"
-                     f"probs ({A}, {length}, {length})",
+        f"probs ({A}, {length}, {length})",
         "norm": "LayerNorm",
         "ffn": f"feed-forward\ninner ({length}, {config.intermediate_size})\n"
-               f"{config.hidden_act}",
+        f"{config.hidden_act}",
     }
 
 
 def draw_box(ax, left, width, text):
     """Draw a part of the layer with its text."""
-    ax.add_patch(FancyBboxPatch(
-        (left + 0.05, 1.25 - BOX_HEIGHT / 2 + 0.05), width - 0.1, BOX_HEIGHT - 0.1,
-        boxstyle="round,pad=0.05", facecolor="#F4F4F4", edgecolor=NEUTRAL))
+    ax.add_patch(
+        FancyBboxPatch(
+            (left + 0.05, 1.25 - BOX_HEIGHT / 2 + 0.05),
+            width - 0.1,
+            BOX_HEIGHT - 0.1,
+            boxstyle="round,pad=0.05",
+            facecolor="#F4F4F4",
+            edgecolor=NEUTRAL,
+        )
+    )
     write(ax, left + width / 2, 1.25, text)
 
 
@@ -219,14 +250,21 @@ def draw_sum(ax, left, fork):
 
 def describe_layer(config, length, order):
     """Say in which order the parts of the layer stand."""
-    names = {"attention": "self-attention", "+": "sum with the residual",
-             "norm": "LayerNorm", "ffn": "feed-forward"}
+    names = {
+        "attention": "self-attention",
+        "+": "sum with the residual",
+        "norm": "LayerNorm",
+        "ffn": "feed-forward",
+    }
     parts = ", ".join(names[part] for part in ORDERS[order])
-    return (f"An encoder layer ({order}-norm) from x to its output, both of shape "
-            f"({length}, {config.hidden_size}): {parts}.")
+    return (
+        f"An encoder layer ({order}-norm) from x to its output, both of shape "
+        f"({length}, {config.hidden_size}): {parts}."
+    )
 
 
 # ------------------------------------------------------------------ shared
+
 
 def blank_axes(wide, high, title, top=0.0):
     """Make axes in inches, y downwards, without ticks."""
@@ -238,9 +276,18 @@ def blank_axes(wide, high, title, top=0.0):
 
 def draw_arrow(ax, start, end):
     """Draw an arrow from one point to another."""
-    ax.annotate("", end, start, arrowprops={
-        "arrowstyle": "-|>", "color": NEUTRAL, "linewidth": 1.2,
-        "shrinkA": 0, "shrinkB": 0})
+    ax.annotate(
+        "",
+        end,
+        start,
+        arrowprops={
+            "arrowstyle": "-|>",
+            "color": NEUTRAL,
+            "linewidth": 1.2,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    )
 
 
 def write(ax, x, y, text, ha="center", va="center", fontsize=LABEL_SIZE):

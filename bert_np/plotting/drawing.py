@@ -12,7 +12,13 @@ from bert_np.errors import BertError, short
 from bert_np.plotting import colours
 from bert_np.plotting.figure import AXIS_SIZE, add_title, new_figure
 from bert_np.plotting.labels import (
-    LABEL_SIZE, LETTER, LINE, is_turned, text_style, thin)
+    LABEL_SIZE,
+    LETTER,
+    LINE,
+    is_turned,
+    text_style,
+    thin,
+)
 
 MOST_NEAREST = 800  # cells in a direction; more than these are smoothed
 CELLS_PER_INCH = 80  # fewer than pixels, so that no cell falls between two
@@ -44,13 +50,20 @@ def draw_map(ax, probs, visible, norm, inches, centre=None, size=None):
     block = block_size(max(probs.shape), inches)
     cells = largest_of_blocks(np.where(visible | (probs > 0), probs, -1), block)
     cell = (size or max(probs.shape)) / max(probs.shape)
-    left, top = np.subtract(centre or [(columns - 1) / 2, (rows - 1) / 2],
-                            np.multiply([columns, rows], cell / 2))
+    left, top = np.subtract(
+        centre or [(columns - 1) / 2, (rows - 1) / 2],
+        np.multiply([columns, rows], cell / 2),
+    )
     down, right = np.multiply(cells.shape, block * cell)
     image = ax.imshow(
-        np.ma.masked_less(cells, -0.5), norm=norm, cmap=colours.attention_colour_map(),
-        extent=(left, left + right, top + down, top), origin="upper",
-        aspect="equal", interpolation="nearest")
+        np.ma.masked_less(cells, -0.5),
+        norm=norm,
+        cmap=colours.attention_colour_map(),
+        extent=(left, left + right, top + down, top),
+        origin="upper",
+        aspect="equal",
+        interpolation="nearest",
+    )
     ax.set(xlim=(left, left + columns * cell), ylim=(top + rows * cell, top))
     ax.grid(False)
     if not visible.all():
@@ -76,10 +89,13 @@ def draw_signed(ax, values, limit, visible=None, aspect="auto"):
     matplotlib.image.AxesImage
     """
     visible = np.ones(values.shape, dtype=bool) if visible is None else visible
-    image = ax.imshow(np.ma.masked_where(~visible, values), aspect=aspect,
-                      norm=colours.signed_norm(limit), interpolation="nearest"
-                      if max(values.shape) <= MOST_NEAREST else "auto",
-                      cmap=colours.signed_colour_map())
+    image = ax.imshow(
+        np.ma.masked_where(~visible, values),
+        aspect=aspect,
+        norm=colours.signed_norm(limit),
+        interpolation="nearest" if max(values.shape) <= MOST_NEAREST else "auto",
+        cmap=colours.signed_colour_map(),
+    )
     ax.grid(False)
     if not visible.all():
         ax.add_patch(hatching(masked_rectangles(visible) - 0.5))
@@ -115,10 +131,16 @@ def write_values(image, values, cell, decimals=2, visible=None):
     fills = image.to_rgba(image.get_array())[..., :3]
     for i, j in np.argwhere(visible):
         image.axes.text(
-            j, i, texts[i, j], ha="center", va="center", fontsize=LABEL_SIZE,
+            j,
+            i,
+            texts[i, j],
+            ha="center",
+            va="center",
+            fontsize=LABEL_SIZE,
             color=colours.text_colour(fills[i, j]),
             bbox={"facecolor": fills[i, j], "edgecolor": "none", "pad": 1},
-            in_layout=False)
+            in_layout=False,
+        )
     return True
 
 
@@ -180,8 +202,9 @@ def hatching(corners):
     closed = np.concatenate([corners, corners[:, :1]], axis=1)
     codes = [Path.MOVETO] + [Path.LINETO] * 3 + [Path.CLOSEPOLY]
     path = Path(closed.reshape(-1, 2), codes * len(corners))
-    return PathPatch(path, fill=False, linewidth=0, hatch="////",
-                     edgecolor=colours.HATCH)
+    return PathPatch(
+        path, fill=False, linewidth=0, hatch="////", edgecolor=colours.HATCH
+    )
 
 
 def write_labels(axis, labels, inches):
@@ -199,9 +222,13 @@ def write_labels(axis, labels, inches):
     """
     places = thin(len(labels), inches)
     turned = axis.axis_name == "x" and is_turned(labels, inches)
-    axis.set_ticks(places, labels=[labels[i] for i in places],
-                   rotation=90 if turned else 0, fontsize=LABEL_SIZE,
-                   **text_style(labels))
+    axis.set_ticks(
+        places,
+        labels=[labels[i] for i in places],
+        rotation=90 if turned else 0,
+        fontsize=LABEL_SIZE,
+        **text_style(labels),
+    )
     axis.set_tick_params(length=3 if len(places) < len(labels) else 0)
 
 
@@ -241,10 +268,16 @@ def write_numbers(image, probs, inches, decimals):
     cells = image.to_rgba(image.get_array())[..., :3]
     for i, j in np.ndindex(probs.shape):
         image.axes.text(
-            j, i, f"{probs[i, j]:.{decimals}f}", ha="center", va="center",
-            fontsize=size, color=colours.text_colour(cells[i, j]),
+            j,
+            i,
+            f"{probs[i, j]:.{decimals}f}",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=colours.text_colour(cells[i, j]),
             bbox={"facecolor": cells[i, j], "edgecolor": "none", "pad": 1},
-            in_layout=False)  # within the map: measuring it would only take time
+            in_layout=False,
+        )  # within the map: measuring it would only take time
 
 
 def numbers(values, decimals):
@@ -259,8 +292,13 @@ def add_colour_bar(image, axes, power, label="attention probability"):
     box = Bbox.union([ax.bbox for ax in np.ravel(axes)])
     width, height = box.size / figure.figure.dpi
     bar = figure.colorbar(
-        image, ax=axes, ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1.2 else [0, 1],
-        fraction=0.25 / width, pad=0.2 / width, aspect=height / 0.15)
+        image,
+        ax=axes,
+        ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1.2 else [0, 1],
+        fraction=0.25 / width,
+        pad=0.2 / width,
+        aspect=height / 0.15,
+    )
     bar.set_label(f"{label}{scale}", fontsize=AXIS_SIZE)
     bar.ax.tick_params(labelsize=LABEL_SIZE)
     bar.outline.set_visible(False)

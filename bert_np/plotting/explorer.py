@@ -5,20 +5,23 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.errors import BertError, short
+from bert_np.files.pretrained import load_pretrained
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.model import bert
 from bert_np.plotting.attention_maps import plot_attention
 from bert_np.plotting.figure import in_words
+from bert_np.plotting.labels import token_text
 from bert_np.plotting.preparation import ENDS
 from bert_np.plotting.step_pages import plain
-from bert_np.plotting.labels import token_text
-from bert_np.files.pretrained import load_pretrained
 
 RUN = "Run this cell for the controls."
 TOP = 5  # guesses for each masked token
-SPECIAL = [("show", "show"), ("hide", "hide"),
-           ("hide, rows renormalised", "renormalise")]
+SPECIAL = [
+    ("show", "show"),
+    ("hide", "hide"),
+    ("hide, rows renormalised", "renormalise"),
+]
 WRAPPED = {"flex_flow": "row wrap"}
 
 
@@ -81,9 +84,14 @@ def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     controls, handle = new_widgets(text, model[1]), DisplayHandle()
     display({**controls.box._repr_mimebundle_(), "text/plain": RUN}, raw=True)
     handle.display({"text/plain": "no picture yet"}, raw=True)
-    connect(controls, model, lambda figure: handle.update(
-        {"image/png": figure._repr_png_(), "text/plain": figure.description},
-        raw=True))
+    connect(
+        controls,
+        model,
+        lambda figure: handle.update(
+            {"image/png": figure._repr_png_(), "text/plain": figure.description},
+            raw=True,
+        ),
+    )
 
 
 def load_model(model):
@@ -91,8 +99,10 @@ def load_model(model):
     if isinstance(model, str):
         model = load_pretrained(model)
     if not isinstance(model, tuple) or len(model) != 3:
-        raise BertError(f"model is a {type(model).__name__}, allowed: a name, "
-                        "or (params, config, tokenizer)")
+        raise BertError(
+            f"model is a {type(model).__name__}, allowed: a name, "
+            "or (params, config, tokenizer)"
+        )
     if model[2] is None:
         raise BertError("model: its tokenizer is None, explore needs one")
     return model
@@ -140,8 +150,12 @@ def view_of(text, model, *, layer=0, head=0, masked=(), special="show"):
         ids[position] = tokenizer.mask_token_id
         tokens[position] = tokenizer.tokens[tokenizer.mask_token_id]
     out = bert(ids[None], params, config, attention_mask=np.ones_like(ids)[None])
-    figure = plot_attention(out["attention_probs"][layer][0, head], tokens,
-                            special=special, title=f"layer {layer}, head {head}")
+    figure = plot_attention(
+        out["attention_probs"][layer][0, head],
+        tokens,
+        special=special,
+        title=f"layer {layer}, head {head}",
+    )
     guesses = guess(out["last_hidden_state"], ids, encoding.tokens, model)
     return View(tokens, figure, guesses)
 
@@ -174,11 +188,15 @@ def guess(hidden, ids, tokens, model):
     if "mlm" not in params:
         return ["This model has no MLM head, so it makes no guesses."]
     logits = masked_lm_logits(hidden[:, places], params, config)[0]
-    probs = softmax(logits[:, :tokenizer.vocab_size].astype(np.float64))
-    return [f"{place} {token_text(tokens[place])}: " + ", ".join(
-                f"{token_text(tokenizer.tokens[i])} {row[i]:.2f}"
-                for i in np.argsort(-row, kind="stable")[:TOP])
-            for place, row in zip(places, probs)]
+    probs = softmax(logits[:, : tokenizer.vocab_size].astype(np.float64))
+    return [
+        f"{place} {token_text(tokens[place])}: "
+        + ", ".join(
+            f"{token_text(tokenizer.tokens[i])} {row[i]:.2f}"
+            for i in np.argsort(-row, kind="stable")[:TOP]
+        )
+        for place, row in zip(places, probs)
+    ]
 
 
 def connect(controls, model, draw):
@@ -191,6 +209,7 @@ def connect(controls, model, draw):
     draw : function
         Called with each new figure.
     """
+
     def redraw(_=None):
         show(controls, model, draw)
 
@@ -208,19 +227,33 @@ def new_widgets(text, config):
     """Lay out the widgets of the cell."""
     import ipywidgets as w
 
-    sentence = w.Text(text, description="sentence", continuous_update=False,
-                      layout={"width": "95%"})
-    layer, head = (w.IntSlider(0, 0, size - 1, description=name)
-                   for name, size in (("layer", config.num_hidden_layers),
-                                      ("head", config.num_attention_heads)))
+    sentence = w.Text(
+        text, description="sentence", continuous_update=False, layout={"width": "95%"}
+    )
+    layer, head = (
+        w.IntSlider(0, 0, size - 1, description=name)
+        for name, size in (
+            ("layer", config.num_hidden_layers),
+            ("head", config.num_attention_heads),
+        )
+    )
     special = w.Dropdown(options=SPECIAL, description="[CLS], [SEP]")
     tokens = w.HBox(layout=WRAPPED)
     message, guesses, words = w.HTML(), w.HTML(), w.HTML()
-    box = w.VBox([sentence, w.HBox([layer, head, special], layout=WRAPPED),
-                  w.Label("Click a token to mask it:"), tokens, message, guesses,
-                  words])
-    return Controls(box, sentence, layer, head, special, tokens, message, guesses,
-                    words)
+    box = w.VBox(
+        [
+            sentence,
+            w.HBox([layer, head, special], layout=WRAPPED),
+            w.Label("Click a token to mask it:"),
+            tokens,
+            message,
+            guesses,
+            words,
+        ]
+    )
+    return Controls(
+        box, sentence, layer, head, special, tokens, message, guesses, words
+    )
 
 
 def renew_buttons(controls, model, redraw):
@@ -231,9 +264,15 @@ def renew_buttons(controls, model, redraw):
         tokens = encode(controls.text.value, model).tokens
     except BertError:
         return
-    buttons = [w.ToggleButton(description=token_text(token), disabled=token in ENDS,
-                              tooltip=f"mask token {i}", layout={"width": "auto"})
-               for i, token in enumerate(tokens)]
+    buttons = [
+        w.ToggleButton(
+            description=token_text(token),
+            disabled=token in ENDS,
+            tooltip=f"mask token {i}",
+            layout={"width": "auto"},
+        )
+        for i, token in enumerate(tokens)
+    ]
     for button in buttons:
         button.observe(redraw, "value")
     controls.tokens.children = buttons
@@ -248,9 +287,14 @@ def show(controls, model, draw):
     for button in controls.tokens.children:
         button.button_style = "warning" if button.value else ""
     try:
-        view = view_of(controls.text.value, model, layer=controls.layer.value,
-                       head=controls.head.value, masked=masked,
-                       special=controls.special.value)
+        view = view_of(
+            controls.text.value,
+            model,
+            layer=controls.layer.value,
+            head=controls.head.value,
+            masked=masked,
+            special=controls.special.value,
+        )
     except BertError as error:
         controls.message.value = f"<b>{plain(str(error))}</b>"
         return

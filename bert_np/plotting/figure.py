@@ -29,16 +29,20 @@ class NotebookFigure(Figure):
 
     def _repr_png_(self):
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", bbox_inches="tight",
-                     pil_kwargs={"compress_level": 1})
+        self.savefig(
+            buffer, format="png", bbox_inches="tight", pil_kwargs={"compress_level": 1}
+        )
         with Image.open(buffer) as image:
             return small_png(np.asarray(image.convert("RGB")))
 
     def _ipython_display_(self):
         from IPython.display import display
 
-        display({"image/png": self._repr_png_(), "text/plain": self.description},
-                metadata={"image/png": {"alt": self.description}}, raw=True)
+        display(
+            {"image/png": self._repr_png_(), "text/plain": self.description},
+            metadata={"image/png": {"alt": self.description}},
+            raw=True,
+        )
         if self.description:
             display({"text/html": in_words(self.description)}, raw=True)
 
@@ -76,8 +80,10 @@ def describe(figure):
     """
     description = getattr(figure, "description", "")
     if not isinstance(figure, Figure) or not description:
-        raise BertError(f"figure is a {type(figure).__name__} without a description, "
-                        "expected one that bert_np.plotting drew on")
+        raise BertError(
+            f"figure is a {type(figure).__name__} without a description, "
+            "expected one that bert_np.plotting drew on"
+        )
     return description
 
 
@@ -105,8 +111,9 @@ def new_figure(width, height, title=None, notes=()):
     """
     text = title_text(title, notes, width)
     lines = text.count("\n") + 1 if text else 0
-    figure = NotebookFigure(figsize=(width, height + lines * LINE), dpi=100,
-                            layout="compressed")
+    figure = NotebookFigure(
+        figsize=(width, height + lines * LINE), dpi=100, layout="compressed"
+    )
     if text:
         figure.suptitle(text, fontsize=TITLE_SIZE, **text_style([text]))
     return figure
@@ -123,8 +130,9 @@ def title_text(title, notes, inches):
     check_title(title)
     columns = max(10, int(inches * 72 / (0.6 * TITLE_SIZE)))
     lines = "\n".join(line for line in (title, *notes) if line).split("\n")
-    return "\n".join(textwrap.fill("".join(pieces), columns)
-                     for pieces in readable(lines))
+    return "\n".join(
+        textwrap.fill("".join(pieces), columns) for pieces in readable(lines)
+    )
 
 
 def check_title(title):

@@ -45,7 +45,7 @@ def plot_head_summary(measures, *, title=None):
     width = min(3.2, max(2.5, 0.28 * layers + 0.6))
     figure = new_figure(columns * width + 0.4, rows * 2.3 + 0.3, title)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for spare in panels[len(measures):]:
+    for spare in panels[len(measures) :]:
         spare.remove()
     for place, (name, values) in enumerate(measures.items()):
         draw_measure(panels[place], name, values)
@@ -57,10 +57,14 @@ def plot_head_summary(measures, *, title=None):
 def check_measures(measures):
     """Give {name: (L, A) array}, all of one shape, or raise."""
     if not isinstance(measures, Mapping) or not measures:
-        raise BertError(f"measures is a {type(measures).__name__}, expected a mapping "
-                        "of names to arrays of shape (L, A), with one or more")
-    arrays = {str(name): check_numbers(f"measures[{name!r}]", values, "(L, A)")
-              for name, values in measures.items()}
+        raise BertError(
+            f"measures is a {type(measures).__name__}, expected a mapping "
+            "of names to arrays of shape (L, A), with one or more"
+        )
+    arrays = {
+        str(name): check_numbers(f"measures[{name!r}]", values, "(L, A)")
+        for name, values in measures.items()
+    }
     shapes = {name: array.shape for name, array in arrays.items()}
     if len(set(shapes.values())) > 1:
         raise BertError(f"measures have different shapes, {shapes}")
@@ -72,17 +76,37 @@ def draw_measure(ax, name, values):
     layers, heads = values.shape
     offsets = np.linspace(-0.32, 0.32, heads) if heads > 1 else np.zeros(1)
     places = np.arange(layers)[:, None] + offsets
-    ax.hlines(values.mean(axis=1), np.arange(layers) - 0.4, np.arange(layers) + 0.4,
-              color=NEUTRAL, linewidth=1.5)
-    ax.plot(places.ravel(), values.ravel(), "o", color=NEUTRAL, markersize=3.5,
-            alpha=0.75, markeredgewidth=0)
+    ax.hlines(
+        values.mean(axis=1),
+        np.arange(layers) - 0.4,
+        np.arange(layers) + 0.4,
+        color=NEUTRAL,
+        linewidth=1.5,
+    )
+    ax.plot(
+        places.ravel(),
+        values.ravel(),
+        "o",
+        color=NEUTRAL,
+        markersize=3.5,
+        alpha=0.75,
+        markeredgewidth=0,
+    )
     layer, head = np.unravel_index(np.argmax(values), values.shape)
-    ax.plot(places[layer, head], values[layer, head], "o", color="black",
-            markersize=7, fillstyle="none")
+    ax.plot(
+        places[layer, head],
+        values[layer, head],
+        "o",
+        color="black",
+        markersize=7,
+        fillstyle="none",
+    )
     shown = "".join(readable([name.replace("_", " ")])[0])
-    ax.set_title(f"{shown}\nmost: layer {layer}, head {head}, "
-                 f"{values[layer, head]:.2f}", fontsize=AXIS_SIZE,
-                 **text_style([shown]))
+    ax.set_title(
+        f"{shown}\nmost: layer {layer}, head {head}, {values[layer, head]:.2f}",
+        fontsize=AXIS_SIZE,
+        **text_style([shown]),
+    )
     low, high = scale(values)
     ax.set(xlim=(-0.6, layers - 0.4), ylim=(low, high))
     ax.set_xticks(range(0, layers, math.ceil(layers / 12)))
@@ -111,7 +135,11 @@ def describe_measures(measures):
     parts = []
     for name, values in measures.items():
         layer, head = np.unravel_index(np.argmax(values), values.shape)
-        parts.append(f"{name.replace('_', ' ')} {values[layer, head]:.2f} "
-                     f"(layer {layer}, head {head}; mean {values.mean():.2f})")
-    return (f"Measures of {layers} layers of {heads} heads, the largest of each: "
-            f"{', '.join(parts)}.")
+        parts.append(
+            f"{name.replace('_', ' ')} {values[layer, head]:.2f} "
+            f"(layer {layer}, head {head}; mean {values.mean():.2f})"
+        )
+    return (
+        f"Measures of {layers} layers of {heads} heads, the largest of each: "
+        f"{', '.join(parts)}."
+    )

@@ -14,13 +14,32 @@ LETTER = LABEL_SIZE * 0.62 / 72  # inches: the mean width of one letter
 
 # DejaVu Sans comes with matplotlib. The others are used where installed.
 FAMILIES = [
-    "DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC",
-    "Noto Sans JP", "Noto Sans KR", "Source Han Sans SC", "Microsoft YaHei",
-    "SimHei", "PingFang SC", "Hiragino Sans GB", "Hiragino Sans",
-    "Heiti TC", "Yu Gothic", "Malgun Gothic", "Apple SD Gothic Neo",
-    "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Arial Unicode MS",
-    "Noto Sans Arabic", "Noto Sans Devanagari", "Nirmala UI", "Noto Emoji",
-    "Segoe UI Symbol", "Segoe UI Emoji", "Symbola",
+    "DejaVu Sans",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Noto Sans SC",
+    "Noto Sans JP",
+    "Noto Sans KR",
+    "Source Han Sans SC",
+    "Microsoft YaHei",
+    "SimHei",
+    "PingFang SC",
+    "Hiragino Sans GB",
+    "Hiragino Sans",
+    "Heiti TC",
+    "Yu Gothic",
+    "Malgun Gothic",
+    "Apple SD Gothic Neo",
+    "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei",
+    "Arial Unicode MS",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+    "Nirmala UI",
+    "Noto Emoji",
+    "Segoe UI Symbol",
+    "Segoe UI Emoji",
+    "Symbola",
 ]
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Unicode categories
 JOINERS = "\u200c\u200d"  # invisible, but part of many a word or emoji
@@ -93,7 +112,7 @@ def token_labels(tokens, longest=LONGEST_LABEL):
     >>> token_labels(["cat", "antidisestablishmentarian"])
     ['cat', 'antidisestablis…']
     """
-    starts = readable([token[:longest + 1] for token in tokens])
+    starts = readable([token[: longest + 1] for token in tokens])
     return [visual_order(shorten(pieces, longest)) for pieces in starts]
 
 
@@ -103,14 +122,13 @@ def token_text(token, longest=LONGEST_LABEL):
     >>> [token_text(token) for token in ["cat", "", " ", "a\a"]]
     ['cat', "''", "' '", 'a\\u0007']
     """
-    pieces = [code_point(c) if is_invisible(c) else c for c in token[:longest + 1]]
+    pieces = [code_point(c) if is_invisible(c) else c for c in token[: longest + 1]]
     return shorten(pieces, longest) if token.strip(" ") else repr(token[:longest])
 
 
 def is_invisible(character):
     """Whether a character must be written as its code point."""
-    return (unicodedata.category(character) in INVISIBLE
-            and character not in JOINERS)
+    return unicodedata.category(character) in INVISIBLE and character not in JOINERS
 
 
 def terminal_columns(text):
@@ -119,8 +137,10 @@ def terminal_columns(text):
     >>> terminal_columns("cat"), terminal_columns("中文")
     (3, 4)
     """
-    return sum(0 if unicodedata.combining(c)
-               else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
 
 
 def visual_order(label):
@@ -128,7 +148,7 @@ def visual_order(label):
     if matplotlib.__version_info__ >= (3, 11):
         return label
     runs = groupby(label, lambda c: unicodedata.bidirectional(c) in RIGHT_TO_LEFT)
-    return "".join("".join(run)[::-1 if reverse else 1] for reverse, run in runs)
+    return "".join("".join(run)[:: -1 if reverse else 1] for reverse, run in runs)
 
 
 def shorten(pieces, longest):

@@ -8,19 +8,31 @@ from matplotlib.colors import to_rgba
 
 from bert_np.errors import BertError, short
 from bert_np.plotting.attention_maps import (
-    KEY_LABEL, KEY_STYLE, QUERY_LABEL, QUERY_STYLE, sentence_about)
+    KEY_LABEL,
+    KEY_STYLE,
+    QUERY_LABEL,
+    QUERY_STYLE,
+    sentence_about,
+)
 from bert_np.plotting.colours import FAINT, NEUTRAL, QUERY, attention_norm
 from bert_np.plotting.drawing import check_ax
 from bert_np.plotting.figure import add_title, finish, new_figure
 from bert_np.plotting.labels import (
-    LABEL_SIZE, LINE, text_style, thin, token_labels, widest)
+    LABEL_SIZE,
+    LINE,
+    text_style,
+    thin,
+    token_labels,
+    widest,
+)
 from bert_np.plotting.preparation import check_index, prepare
 
 MOST_LINES = 5000
 
 
-def plot_links(probs, tokens, *, query=None, mass=0.9, power=1.0, title=None,
-               ax=None, **choices):
+def plot_links(
+    probs, tokens, *, query=None, mass=0.9, power=1.0, title=None, ax=None, **choices
+):
     """Draw the attention of one head as lines from queries to keys.
 
     The thicker and darker a line, the larger its probability. Of each
@@ -64,8 +76,9 @@ def plot_links(probs, tokens, *, query=None, mass=0.9, power=1.0, title=None,
     height = min(9.0, max(2.0, 1.3 * LINE * max(data.probs.shape)))
     if ax is None:
         labels = token_labels(data.queries + data.keys)
-        ax = new_figure(2 * widest(labels) + 4.0, height + 0.5, title,
-                        notes).add_subplot()
+        ax = new_figure(
+            2 * widest(labels) + 4.0, height + 0.5, title, notes
+        ).add_subplot()
     else:
         height, width = check_ax(ax), ax.bbox.width / ax.figure.figure.dpi
         add_title(ax, title, notes, width)
@@ -127,8 +140,13 @@ def draw_links(ax, probs, chosen, query, norm):
     strong = NEUTRAL if query is None else QUERY
     line = np.where(own[:, None], to_rgba(strong), to_rgba(FAINT))
     line[:, 3] = np.where(own, 0.25 + 0.75 * strength, 0.5 * strength)
-    ends = np.stack([np.stack([np.zeros(len(rows)), rows], 1),
-                     np.stack([np.ones(len(rows)), columns], 1)], 1)
+    ends = np.stack(
+        [
+            np.stack([np.zeros(len(rows)), rows], 1),
+            np.stack([np.ones(len(rows)), columns], 1),
+        ],
+        1,
+    )
     ax.add_collection(LineCollection(ends, colors=line, linewidths=0.5 + 3 * strength))
 
 
@@ -144,19 +162,48 @@ def label_links(ax, data, query, inches):
         row = data.probs[query]
         first, best = [query], np.argsort(-row, kind="stable")[:10]
     for i in places(first, len(rows), room):
-        ax.text(-0.03, i, rows[i], ha="right", va="center", fontsize=LABEL_SIZE,
-                fontweight="bold" if i == query else "normal", **text_style([rows[i]]))
+        ax.text(
+            -0.03,
+            i,
+            rows[i],
+            ha="right",
+            va="center",
+            fontsize=LABEL_SIZE,
+            fontweight="bold" if i == query else "normal",
+            **text_style([rows[i]]),
+        )
     for i in places(best, len(keys), room):
-        style = {"xy": (1.03, i), "va": "center", "fontsize": LABEL_SIZE,
-                 "textcoords": "offset points", "annotation_clip": False}
+        style = {
+            "xy": (1.03, i),
+            "va": "center",
+            "fontsize": LABEL_SIZE,
+            "textcoords": "offset points",
+            "annotation_clip": False,
+        }
         if query is not None:
             ax.annotate(f"{row[i]:.2f}", xytext=(0, 0), **style)
-        ax.annotate(keys[i], xytext=(0 if query is None else 30, 0),
-                    **style, **text_style([keys[i]]))
-    ax.text(0, -0.5 - 0.1 / room, QUERY_LABEL.replace(": ", ":\n"), ha="right",
-            va="bottom", **QUERY_STYLE)
-    ax.text(1, -0.5 - 0.1 / room, KEY_LABEL.replace(": ", ":\n"), ha="left",
-            va="bottom", **KEY_STYLE)
+        ax.annotate(
+            keys[i],
+            xytext=(0 if query is None else 30, 0),
+            **style,
+            **text_style([keys[i]]),
+        )
+    ax.text(
+        0,
+        -0.5 - 0.1 / room,
+        QUERY_LABEL.replace(": ", ":\n"),
+        ha="right",
+        va="bottom",
+        **QUERY_STYLE,
+    )
+    ax.text(
+        1,
+        -0.5 - 0.1 / room,
+        KEY_LABEL.replace(": ", ":\n"),
+        ha="left",
+        va="bottom",
+        **KEY_STYLE,
+    )
 
 
 def places(wanted, count, room):
@@ -180,5 +227,7 @@ def describe_links(data, query):
     row = data.probs[query]
     best = np.argsort(-row, kind="stable")[:3]
     named = ", ".join(f"{keys[i]} (key {i}) {row[i]:.2f}" for i in best)
-    return (f"Lines from {len(labels)} queries to {len(keys)} keys, with "
-            f"{labels[query]} (query {query}) highlighted: it looks most at {named}.")
+    return (
+        f"Lines from {len(labels)} queries to {len(keys)} keys, with "
+        f"{labels[query]} (query {query}) highlighted: it looks most at {named}."
+    )

@@ -4,10 +4,20 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import (
-    KEY_LABEL, KEY_STYLE, QUERY_LABEL, QUERY_STYLE)
+    KEY_LABEL,
+    KEY_STYLE,
+    QUERY_LABEL,
+    QUERY_STYLE,
+)
 from bert_np.plotting.colours import attention_norm
 from bert_np.plotting.drawing import (
-    add_colour_bar, block_notes, draw_map, edges, write_labels, write_values)
+    add_colour_bar,
+    block_notes,
+    draw_map,
+    edges,
+    write_labels,
+    write_values,
+)
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
 from bert_np.plotting.labels import key_margin, token_labels, widest
 from bert_np.plotting.preparation import check_numbers, prepare, refuse
@@ -53,11 +63,16 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
     side = min(4.5, max(2.6, 0.45 * max(shape)))
     height, width = edges(shape, side)
     notes = [*attention.notes, *block_notes(max(shape), side)]
-    figure = new_figure(2 * max(width, 2.4) + widest(token_labels(attention.queries))
-                        + 1.8, height + key_margin(keys, width) + 1.1, title, notes)
+    figure = new_figure(
+        2 * max(width, 2.4) + widest(token_labels(attention.queries)) + 1.8,
+        height + key_margin(keys, width) + 1.1,
+        title,
+        notes,
+    )
     axes = figure.subplots(1, 2)
-    for ax, data, name in zip(axes, (attention, moved), (
-            "attention", "share of what is moved")):
+    for ax, data, name in zip(
+        axes, (attention, moved), ("attention", "share of what is moved")
+    ):
         image = draw_map(ax, data.probs, data.visible, scale, side)
         write_values(image, data.probs, (side / max(shape),) * 2)
         ax.set_title(name, fontsize=AXIS_SIZE)
@@ -76,7 +91,8 @@ def row_shares(norms, shape):
     norms = check_numbers("norms", norms, axes)
     if norms.shape != shape:
         raise BertError(
-            f"norms has shape {norms.shape}, expected that of probs, {shape}")
+            f"norms has shape {norms.shape}, expected that of probs, {shape}"
+        )
     refuse("norms", norms, norms < 0, "allowed: lengths, 0 or above")
     sums = norms.sum(axis=-1, keepdims=True)
     return np.divide(norms, sums, out=np.zeros_like(norms), where=sums > 0)
@@ -87,7 +103,9 @@ def describe_norms(attention, moved):
     received, handed = (data.probs.mean(axis=0) for data in (attention, moved))
     key = int(np.argmax(received))
     label = token_labels(attention.keys)[key]
-    return (f"Attention beside the share of what is moved, {len(attention.queries)} "
-            f"queries and {len(attention.keys)} keys: {label} (key {key}) gets "
-            f"{received[key]:.0%} of the attention and hands over {handed[key]:.0%} "
-            "of what is moved.")
+    return (
+        f"Attention beside the share of what is moved, {len(attention.queries)} "
+        f"queries and {len(attention.keys)} keys: {label} (key {key}) gets "
+        f"{received[key]:.0%} of the attention and hands over {handed[key]:.0%} "
+        "of what is moved."
+    )

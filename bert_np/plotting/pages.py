@@ -8,8 +8,8 @@ from html import escape
 from pathlib import Path
 from string import Template
 
-from bert_np.files.checkpoint import remove_leftovers
 from bert_np.errors import BertError
+from bert_np.files.checkpoint import remove_leftovers
 
 PAGE = Template("""<!doctype html>
 <html lang="en">
@@ -54,8 +54,10 @@ def write_page(path, title, body):
         _replace(goal, partial, page)
         remove_leftovers(goal.parent, f"{glob.escape(goal.name)}.*.partial")
     except (OSError, TypeError, ValueError) as error:
-        raise BertError(f"path = {path!r} cannot be written: {error}; allowed: a file "
-                        "in a folder that exists") from None
+        raise BertError(
+            f"path = {path!r} cannot be written: {error}; allowed: a file "
+            "in a folder that exists"
+        ) from None
     return goal
 
 

@@ -34,8 +34,13 @@ def plot_parameters(config, *, heads=False, title=None, ax=None):
     counts = np.array(list(parts.values()))
     texts = [f"{count:,}  {count / model:.1%}" for count in counts]
     ax = axes_to_draw_on(ax, 8.0, bars_height(len(parts)), title)
-    draw_bars(ax, list(parts), counts / 1e6, texts,
-              f"million parameters, of {model:,} in the model")
+    draw_bars(
+        ax,
+        list(parts),
+        counts / 1e6,
+        texts,
+        f"million parameters, of {model:,} in the model",
+    )
     return finish(ax, describe_parameters(parts, model))
 
 
@@ -49,8 +54,10 @@ def count_parts(config, heads):
         number = ledger[layers] // one
         model = ledger["model"]
     except (TypeError, ValueError, KeyError, StopIteration, ZeroDivisionError):
-        raise BertError(f"config is a {type(config).__name__}, expected a BertConfig "
-                        "or the rows of parameter_ledger(config)") from None
+        raise BertError(
+            f"config is a {type(config).__name__}, expected a BertConfig "
+            "or the rows of parameter_ledger(config)"
+        ) from None
     parts = {}
     for part, count in ledger.items():
         kind, _, name = part.partition(": ")
@@ -68,6 +75,8 @@ def describe_parameters(parts, model):
     """Say how many there are and which part has most."""
     most = max(parts, key=parts.get)
     embeddings = sum(n for part, n in parts.items() if part.startswith("embeddings"))
-    return (f"Where the {model:,} parameters sit: most in {most}, {parts[most]:,} "
-            f"({parts[most] / model:.0%}); the embeddings hold {embeddings:,} "
-            f"({embeddings / model:.0%}).")
+    return (
+        f"Where the {model:,} parameters sit: most in {most}, {parts[most]:,} "
+        f"({parts[most] / model:.0%}); the embeddings hold {embeddings:,} "
+        f"({embeddings / model:.0%})."
+    )

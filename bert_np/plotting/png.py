@@ -25,8 +25,9 @@ def small_png(pixels):
     bytes
     """
     red, green, blue = np.moveaxis(pixels.astype(np.int32), -1, 0)
-    packed, place, count = np.unique(red << 16 | green << 8 | blue,
-                                     return_inverse=True, return_counts=True)
+    packed, place, count = np.unique(
+        red << 16 | green << 8 | blue, return_inverse=True, return_counts=True
+    )
     colours = np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1)
     palette = choose_palette(colours, count)
     nearest = distances(colours, palette).argmin(axis=0).astype(np.uint8)

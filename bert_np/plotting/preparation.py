@@ -19,8 +19,7 @@ SPECIAL_NOTES = {
     "hide": "[CLS] and [SEP] hidden, rows not renormalised",
     "renormalise": "[CLS] and [SEP] hidden, rows renormalised to sum to 1",
 }
-AXES = {2: "(T, T), one head", 3: "(A, T, T), one layer",
-        4: "(L, A, T, T), all layers"}
+AXES = {2: "(T, T), one head", 3: "(A, T, T), one layer", 4: "(L, A, T, T), all layers"}
 MEANS = {"heads": -3, "layers": 0, "layers and heads": (0, 1)}
 BETWEEN = {"first to second": (0, 1), "second to first": (1, 0)}
 INDEX = {
@@ -46,9 +45,20 @@ class Prepared(NamedTuple):
     mean: str | None = None
 
 
-def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None, mean=None,
-            crop=False, merge_words=False, special="show", segment_ids=None,
-            between=None):
+def prepare(
+    probs,
+    tokens,
+    ndim,
+    *,
+    attention_mask=None,
+    visible=None,
+    mean=None,
+    crop=False,
+    merge_words=False,
+    special="show",
+    segment_ids=None,
+    between=None,
+):
     """Check the arguments of a figure and apply its choices.
 
     In this order: take the mean, crop the padding, merge word pieces,
@@ -90,8 +100,11 @@ def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None, mean=None
     BertError
     """
     probs, tokens, notes = mean_of_maps(probs, tokens, ndim, mean)
-    maps = [probs, visibility(len(tokens), attention_mask, visible),
-            block_of(tokens, attention_mask, segment_ids, between)]
+    maps = [
+        probs,
+        visibility(len(tokens), attention_mask, visible),
+        block_of(tokens, attention_mask, segment_ids, between),
+    ]
     for change, note in chosen(attention_mask, crop, merge_words, special):
         (probs, words), *others = [change(cells, tokens) for cells in maps]
         maps, tokens = [probs, *(cells > 0 for cells, _ in others)], words
@@ -99,14 +112,24 @@ def prepare(probs, tokens, ndim, *, attention_mask=None, visible=None, mean=None
     probs, visible, block = maps
     rows, columns = (np.flatnonzero(block.any(axis)) for axis in (1, 0))
     if rows.size == 0:
-        raise BertError(f"between = {between!r}: no token is left of one sentence; "
-                        "segment_ids must hold 0 and 1")
+        raise BertError(
+            f"between = {between!r}: no token is left of one sentence; "
+            "segment_ids must hold 0 and 1"
+        )
     if between is not None:
-        notes.append(f"only from the {between.replace('to', 'to the')} sentence, "
-                     "the rest left out")
-    return Prepared(probs[..., rows, :][..., columns], tokens,
-                    visible[rows][:, columns], notes,
-                    [tokens[i] for i in rows], [tokens[i] for i in columns], mean)
+        notes.append(
+            f"only from the {between.replace('to', 'to the')} sentence, "
+            "the rest left out"
+        )
+    return Prepared(
+        probs[..., rows, :][..., columns],
+        tokens,
+        visible[rows][:, columns],
+        notes,
+        [tokens[i] for i in rows],
+        [tokens[i] for i in columns],
+        mean,
+    )
 
 
 def mean_of_maps(probs, tokens, ndim, mean):
@@ -148,13 +171,18 @@ def chosen(attention_mask, crop, merge_words, special):
         raise BertError(f"special = {short(special)}, allowed: {list(SPECIAL_NOTES)}")
     changes = []
     if crop:
-        changes.append((partial(crop_padding, attention_mask=attention_mask),
-                        "padding cropped"))
+        changes.append(
+            (partial(crop_padding, attention_mask=attention_mask), "padding cropped")
+        )
     if merge_words:
         changes.append((merge_word_pieces, "word pieces merged to words"))
     if special != "show":
-        changes.append((partial(hide_special, renormalise=special == "renormalise"),
-                        SPECIAL_NOTES[special]))
+        changes.append(
+            (
+                partial(hide_special, renormalise=special == "renormalise"),
+                SPECIAL_NOTES[special],
+            )
+        )
     return changes
 
 
@@ -168,15 +196,18 @@ def block_of(tokens, attention_mask, segment_ids, between):
     """
     length = len(tokens)
     if segment_ids is not None:
-        segment_ids = check_binary("segment_ids", segment_ids, (length,),
-                                   "0 (first sentence) and 1 (second)")
+        segment_ids = check_binary(
+            "segment_ids", segment_ids, (length,), "0 (first sentence) and 1 (second)"
+        )
     if between is None:
         return np.ones((length, length), dtype=bool)
     if not isinstance(between, str) or between not in BETWEEN:
         raise BertError(f"between = {short(between)}, allowed: None, {list(BETWEEN)}")
     if segment_ids is None:
-        raise BertError(f"segment_ids = None: between = {between!r} needs them, "
-                        "an array of shape (T,)")
+        raise BertError(
+            f"segment_ids = None: between = {between!r} needs them, "
+            "an array of shape (T,)"
+        )
     real = np.array([token != "[PAD]" for token in tokens])
     real &= visibility(length, attention_mask)[0]
     query, key = BETWEEN[between]
@@ -267,11 +298,16 @@ def merge_word_pieces(probs, tokens):
     Source: Clark et al. 2019, section 4.1
     """
     probs, tokens = check_maps(probs, tokens)
-    starts = [i for i, token in enumerate(tokens)
-              if i == 0 or tokens[i - 1] in BRACKETED or not continues(token)]
+    starts = [
+        i
+        for i, token in enumerate(tokens)
+        if i == 0 or tokens[i - 1] in BRACKETED or not continues(token)
+    ]
     ends = [*starts[1:], len(tokens)]
-    words = ["".join([tokens[start], *(piece[2:] for piece in tokens[start + 1:end])])
-             for start, end in zip(starts, ends)]
+    words = [
+        "".join([tokens[start], *(piece[2:] for piece in tokens[start + 1 : end])])
+        for start, end in zip(starts, ends)
+    ]
     pieces = np.subtract(ends, starts).astype(probs.dtype)
     columns = np.add.reduceat(probs, starts, axis=-1)
     return np.add.reduceat(columns, starts, axis=-2) / pieces[:, None], words
@@ -284,8 +320,10 @@ def continues(token):
 
 def select(probs, tokens, keep):
     """Keep the rows, columns and tokens where `keep`, (T,) bool, is true."""
-    return (probs[..., keep, :][..., keep],
-            [token for token, kept in zip(tokens, keep) if kept])
+    return (
+        probs[..., keep, :][..., keep],
+        [token for token, kept in zip(tokens, keep) if kept],
+    )
 
 
 def visibility(length, attention_mask=None, visible=None):
@@ -320,17 +358,24 @@ def check_maps(probs, tokens, ndim=None):
     shape = probs.shape
     if len(shape) != (ndim or max(len(shape), 2)):
         index = f". From a batch take {INDEX[ndim]}" if len(shape) > (ndim or 2) else ""
-        raise BertError(f"probs has shape {shape}, expected "
-                        f"{AXES.get(ndim, '(..., T, T)')}{index}")
+        raise BertError(
+            f"probs has shape {shape}, expected {AXES.get(ndim, '(..., T, T)')}{index}"
+        )
     if shape[-1] != shape[-2]:
         raise BertError(f"probs has shape {shape}, expected two equal last axes")
     if probs.size == 0:
         raise BertError(f"probs has shape {shape}: there is nothing to draw")
     if len(tokens) != shape[-1]:
-        raise BertError(f"tokens has {len(tokens)} entries, but probs of shape "
-                        f"{shape} has {shape[-1]} positions; the two must be equal")
-    refuse("probs", probs, ~((probs >= -TOLERANCE) & (probs <= 1 + TOLERANCE)),
-           "allowed 0 to 1 (probabilities after the softmax)")
+        raise BertError(
+            f"tokens has {len(tokens)} entries, but probs of shape "
+            f"{shape} has {shape[-1]} positions; the two must be equal"
+        )
+    refuse(
+        "probs",
+        probs,
+        ~((probs >= -TOLERANCE) & (probs <= 1 + TOLERANCE)),
+        "allowed 0 to 1 (probabilities after the softmax)",
+    )
     return probs, tokens
 
 
@@ -366,8 +411,10 @@ def check_numbers(name, values, axes):
     """
     array = to_array(name, values)
     if array.ndim != len(axes.strip("(,)").split(",")):
-        raise BertError(f"{name} has shape {array.shape}, expected {axes}; "
-                        "from a batch take one sentence, of heads take one")
+        raise BertError(
+            f"{name} has shape {array.shape}, expected {axes}; "
+            "from a batch take one sentence, of heads take one"
+        )
     if array.size == 0:
         raise BertError(f"{name} has shape {array.shape}: there is nothing to draw")
     refuse(name, array, ~np.isfinite(array), "allowed: finite numbers")
@@ -378,8 +425,10 @@ def check_rows(name, array, tokens):
     """Give tokens as a list, one for each row of an array, or raise."""
     tokens = check_tokens(tokens)
     if len(tokens) != len(array):
-        raise BertError(f"tokens has {len(tokens)} entries, but {name} of shape "
-                        f"{array.shape} has {len(array)} rows; the two must be equal")
+        raise BertError(
+            f"tokens has {len(tokens)} entries, but {name} of shape "
+            f"{array.shape} has {len(array)} rows; the two must be equal"
+        )
     return tokens
 
 
@@ -398,8 +447,10 @@ def check_tokens(tokens):
     tokens = list(tokens)
     for i, token in enumerate(tokens):
         if not isinstance(token, str):
-            raise BertError(f"tokens[{i}] is a {type(token).__name__}, expected a str; "
-                            "from a batch take the tokens of one sentence")
+            raise BertError(
+                f"tokens[{i}] is a {type(token).__name__}, expected a str; "
+                "from a batch take the tokens of one sentence"
+            )
     return [str(token) for token in tokens]
 
 
@@ -407,8 +458,10 @@ def check_binary(name, values, shape, meaning="0 (masked) and 1 (visible)"):
     """Give values as a bool array, or say what is wrong."""
     array = to_array(name, values)
     if array.shape != shape:
-        raise BertError(f"{name} has shape {array.shape}, expected {shape}; "
-                        "from a batch take the row of one sentence")
+        raise BertError(
+            f"{name} has shape {array.shape}, expected {shape}; "
+            "from a batch take the row of one sentence"
+        )
     refuse(name, array, (array != 0) & (array != 1), f"allowed {meaning}")
     return array.astype(bool)
 
@@ -417,5 +470,6 @@ def refuse(name, array, wrong, allowed):
     """Raise BertError about the first entry where `wrong` is true, if any."""
     if wrong.any():
         place = tuple(map(int, np.argwhere(wrong)[0]))
-        raise BertError(f"{name}[{', '.join(map(str, place))}] = "
-                        f"{array[place]:.6g}, {allowed}")
+        raise BertError(
+            f"{name}[{', '.join(map(str, place))}] = {array[place]:.6g}, {allowed}"
+        )

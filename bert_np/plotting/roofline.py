@@ -50,26 +50,40 @@ def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
     ax = axes_to_draw_on(ax, 6.8 + widest(names), 3.6, title)
     draw_roof(ax, x, products, bandwidth)
     for i, name in enumerate(names):
-        ax.plot(x[i], y[i], MARKERS[i % len(MARKERS)], label=name, markersize=8,
-                color=SERIES[i % len(SERIES)], markeredgecolor="black")
+        ax.plot(
+            x[i],
+            y[i],
+            MARKERS[i % len(MARKERS)],
+            label=name,
+            markersize=8,
+            color=SERIES[i % len(SERIES)],
+            markeredgecolor="black",
+        )
     finish_axes(ax)
     reached = y / np.minimum(products, bandwidth * x)
     best, least = int(reached.argmax()), int(reached.argmin())
-    return finish(ax, f"Speed against operations for each byte, below a roof of "
-                      f"{products:.3g} GFLOP/s and {bandwidth:.3g} GB/s: nearest to it "
-                      f"{names[best]} ({reached[best]:.0%}), farthest {names[least]} "
-                      f"({reached[least]:.0%}).")
+    return finish(
+        ax,
+        f"Speed against operations for each byte, below a roof of "
+        f"{products:.3g} GFLOP/s and {bandwidth:.3g} GB/s: nearest to it "
+        f"{names[best]} ({reached[best]:.0%}), farthest {names[least]} "
+        f"({reached[least]:.0%}).",
+    )
 
 
 def check_points(points):
     """Give the names, the places (N,) and the speeds (N,), or raise."""
     if not isinstance(points, Mapping) or not 1 <= len(points) <= MOST_POINTS:
-        raise BertError(f"points is a {type(points).__name__}, expected a mapping with "
-                        f"1 to {MOST_POINTS} entries")
+        raise BertError(
+            f"points is a {type(points).__name__}, expected a mapping with "
+            f"1 to {MOST_POINTS} entries"
+        )
     values = check_numbers("points", list(points.values()), "(N, 2)")
     if values.shape[1] != 2 or (values <= 0).any():
-        raise BertError(f"points has shape {values.shape} and least value "
-                        f"{values.min():g}, allowed: (N, 2), all above 0")
+        raise BertError(
+            f"points has shape {values.shape} and least value "
+            f"{values.min():g}, allowed: (N, 2), all above 0"
+        )
     return token_labels(list(map(str, points)), LONGEST_NAME), *values.T
 
 
@@ -84,9 +98,14 @@ def draw_roof(ax, x, products, bandwidth):
     """Draw both limits; they meet where arithmetic becomes the narrow place."""
     corner = products / bandwidth
     left, right = min(x.min(), corner) / 2, max(x.max(), corner) * 2
-    ax.plot([left, corner, right], [bandwidth * left, products, products],
-            color="black", linewidth=1.6, linestyle=DASHES[0],
-            label=f"roof: {products:.0f} GFLOP/s, {bandwidth:.0f} GB/s")
+    ax.plot(
+        [left, corner, right],
+        [bandwidth * left, products, products],
+        color="black",
+        linewidth=1.6,
+        linestyle=DASHES[0],
+        label=f"roof: {products:.0f} GFLOP/s, {bandwidth:.0f} GB/s",
+    )
     ax.axvline(corner, color=FAINT, linewidth=1)
 
 

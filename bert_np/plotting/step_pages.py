@@ -18,8 +18,14 @@ from PIL import Image
 from bert_np.plotting import colours
 from bert_np.plotting.colours import KEY, QUERY, VALUE
 from bert_np.plotting.step_texts import (
-    FEW_COLUMNS, SMALL, WIDEST_MAP, number_format, number_texts, summary,
-    trace_place)
+    FEW_COLUMNS,
+    SMALL,
+    WIDEST_MAP,
+    number_format,
+    number_texts,
+    summary,
+    trace_place,
+)
 
 SIGNED_MAP = "RdBu_r"
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 64, 768, 16384  # of a picture
@@ -42,14 +48,16 @@ def parts_html(steps, uid):
     for part, group in groupby(zip(steps, links), lambda pair: pair[0].part):
         inner = "".join(block_html(stage, uid, link) for stage, link in group)
         blocks.append(
-            f"<details open><summary style=\"cursor:pointer;font-size:115%;"
-            f"font-weight:bold;margin-top:8px\">{escape(part)}</summary>{inner}"
-            "</details>")
+            f'<details open><summary style="cursor:pointer;font-size:115%;'
+            f'font-weight:bold;margin-top:8px">{escape(part)}</summary>{inner}'
+            "</details>"
+        )
     return "".join(blocks)
 
 
 def neighbours(steps, uid):
     """For each stage the links to the one before and the one after."""
+
     def link(stage, form):
         if stage is None:
             return ""
@@ -58,8 +66,10 @@ def neighbours(steps, uid):
 
     around = [None, *steps, None]
     pairs = zip(around, around[2:])
-    return [f'{link(before, "← {}")} &nbsp; {link(after, "{} →")}'
-            for before, after in pairs]
+    return [
+        f"{link(before, '← {}')} &nbsp; {link(after, '{} →')}"
+        for before, after in pairs
+    ]
 
 
 def stage_html(stage):
@@ -70,8 +80,10 @@ def stage_html(stage):
 def block_html(stage, uid, links):
     """One stage as a block: its words, its numbers, its neighbours."""
     colour = SIDE_COLOURS.get(stage.path.rpartition(".")[2], "#8C8C8C")
-    head = (f'<b id="{uid}-{stage.number}">{stage.number} · {escape(stage.name)}</b> '
-            f"&nbsp; <code>{escape(trace_place(stage.path))}</code>")
+    head = (
+        f'<b id="{uid}-{stage.number}">{stage.number} · {escape(stage.name)}</b> '
+        f"&nbsp; <code>{escape(trace_place(stage.path))}</code>"
+    )
     lines = [head, escape(stage.sentence)]
     if stage.folded:
         lines[1] += f" Output {escape(stage.shape)}: {escape(summary(stage))}"
@@ -80,8 +92,10 @@ def block_html(stage, uid, links):
         lines += [numbers_html(stage), *map(plain, stage.notes)]
     lines.append(f'<span style="font-size:90%">{links}</span>')
     body = "".join(f'<div style="margin:3px 0">{line}</div>' for line in lines if line)
-    return (f'<div style="border-left:4px solid {colour};padding:1px 0 1px 12px;'
-            f'margin:14px 0">{body}</div>')
+    return (
+        f'<div style="border-left:4px solid {colour};padding:1px 0 1px 12px;'
+        f'margin:14px 0">{body}</div>'
+    )
 
 
 def plain(text):
@@ -122,13 +136,17 @@ def table_html(stage):
     """All numbers of a stage with the names of rows and columns."""
     style = 'style="padding:1px 6px;text-align:right;white-space:nowrap"'
     rows = [["", *map(name_html, stage.columns)]]
-    rows += [[name_html(name), *row]
-             for name, row in zip(stage.rows, number_texts(stage))]
+    rows += [
+        [name_html(name), *row] for name, row in zip(stage.rows, number_texts(stage))
+    ]
     body = "".join(
         "<tr>" + "".join(f"<td {style}>{cell}</td>" for cell in row) + "</tr>"
-        for row in rows)
-    return ('<div style="overflow:auto"><table style="border-collapse:collapse;'
-            f'margin:4px 0">{body}</table></div>')
+        for row in rows
+    )
+    return (
+        '<div style="overflow:auto"><table style="border-collapse:collapse;'
+        f'margin:4px 0">{body}</table></div>'
+    )
 
 
 def picture_html(stage):
@@ -136,18 +154,23 @@ def picture_html(stage):
     cells, hidden, block = shrink(stage.values, stage.masked)
     width = max(1, min(24, MOST_COLUMNS // cells.shape[1]))
     limit = colour_limit(stage)
-    image = png(np.repeat(np.repeat(colour_index(cells, hidden, limit), LINE, 0),
-                          width, 1), limit)
+    image = png(
+        np.repeat(np.repeat(colour_index(cells, hidden, limit), LINE, 0), width, 1),
+        limit,
+    )
     labels = "".join(
         f'<div style="height:{LINE}px;line-height:{LINE}px;font-size:13px">'
-        f"{name_html(name)}</div>" for name in stage.rows[::block[0]])
+        f"{name_html(name)}</div>"
+        for name in stage.rows[:: block[0]]
+    )
     cell = 'style="padding:0 6px;text-align:{};white-space:nowrap;vertical-align:top"'
     picture = image_html(image, describe(stage), cells.shape[1] * width)
     table = (
         '<table style="border-collapse:collapse;margin:4px 0"><tr>'
         f'<td {cell.format("right")}><div style="height:16px"></div>{labels}</td>'
-        f'<td {cell.format("left")}>{ruler(cells.shape[1], width, block[1])}'
-        f"{picture}</td></tr></table>")
+        f"<td {cell.format('left')}>{ruler(cells.shape[1], width, block[1])}"
+        f"{picture}</td></tr></table>"
+    )
     small = max(stage.values.shape) <= WIDEST_MAP
     numbers = table_html(stage) if small else few_html(stage)
     return table + scale_html(stage, limit, block) + numbers
@@ -213,8 +236,10 @@ def png(index, limit):
 
 def image_html(data, alt, width):
     """A picture with its alternative text, at its own size."""
-    return (f'<img alt="{escape(alt)}" width="{width}" style="display:block;'
-            f'max-width:none" src="data:image/png;base64,{data}">')
+    return (
+        f'<img alt="{escape(alt)}" width="{width}" style="display:block;'
+        f'max-width:none" src="data:image/png;base64,{data}">'
+    )
 
 
 def ruler(columns, width, block):
@@ -223,15 +248,18 @@ def ruler(columns, width, block):
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100) if s >= least)
     marks = "".join(
         f'<span style="display:inline-block;width:{step * width}px">{i * block}</span>'
-        for i in range(0, columns - step + 1, step))
+        for i in range(0, columns - step + 1, step)
+    )
     return f'<div style="height:16px;line-height:16px;font-size:11px">{marks}</div>'
 
 
 def describe(stage):
     """What the picture shows, in one sentence."""
     rows, columns = stage.values.shape
-    return (f"{stage.name}, {stage.part}: {rows} rows, {stage.rows[0]} to "
-            f"{stage.rows[-1]}, by {columns} columns; {summary(stage)}.")
+    return (
+        f"{stage.name}, {stage.part}: {rows} rows, {stage.rows[0]} to "
+        f"{stage.rows[-1]}, by {columns} columns; {summary(stage)}."
+    )
 
 
 def scale_html(stage, limit, block):
@@ -252,6 +280,8 @@ def scale_html(stage, limit, block):
 def few_html(stage):
     """The first numbers of the first rows."""
     form = number_format(stage.values[~stage.masked])
-    words = [f"{name}: {', '.join(format(x, form) for x in row[:FEW_COLUMNS])}, …"
-             for name, row in zip(stage.rows[:2], stage.values.tolist())]
+    words = [
+        f"{name}: {', '.join(format(x, form) for x in row[:FEW_COLUMNS])}, …"
+        for name, row in zip(stage.rows[:2], stage.values.tolist())
+    ]
     return f"<div>first numbers of {plain('; '.join(words))}</div>"

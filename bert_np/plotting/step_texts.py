@@ -43,9 +43,10 @@ def number_format(values):
 def number_texts(stage):
     """The numbers of a stage as strings: a list for each row."""
     form = number_format(stage.values[~stage.masked]) if not stage.masked.all() else "d"
-    return [["masked" if hidden else format(value, form)
-             for value, hidden in zip(*row)]
-            for row in zip(stage.values.tolist(), stage.masked)]
+    return [
+        ["masked" if hidden else format(value, form) for value, hidden in zip(*row)]
+        for row in zip(stage.values.tolist(), stage.masked)
+    ]
 
 
 def summary(stage):
@@ -66,8 +67,13 @@ def stage_text(stage):
     if stage.folded:
         lines = [f"{stage.sentence} Output {stage.shape}: {summary(stage)}"]
     else:
-        lines = [stage.sentence, stage.equation, stage.shape, summary(stage),
-                 *stage.notes]
+        lines = [
+            stage.sentence,
+            stage.equation,
+            stage.shape,
+            summary(stage),
+            *stage.notes,
+        ]
         lines += [stage.repeats] if stage.repeats else []
     body = [wrapped for line in lines for wrapped in wrap(line)]
     if not stage.repeats and not stage.folded:
@@ -93,10 +99,13 @@ def table(stage):
     lines = []
     for start in range(0, columns, step):
         part = slice(start, min(columns, start + step))
-        lines.append(" " * side + "".join(
-            heading(name, cell) for name in stage.columns[part]))
-        lines += [pad(name, side) + "".join(x.rjust(cell) for x in row[part]) + more
-                  for name, row in zip(stage.rows, cells)]
+        lines.append(
+            " " * side + "".join(heading(name, cell) for name in stage.columns[part])
+        )
+        lines += [
+            pad(name, side) + "".join(x.rjust(cell) for x in row[part]) + more
+            for name, row in zip(stage.rows, cells)
+        ]
     left = len(stage.values) - rows
     return lines + [f"… and {left} more row{'s' * (left > 1)}"] * (left > 0)
 

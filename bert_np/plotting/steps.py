@@ -7,14 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.errors import BertError, short
-from bert_np.tree import leaves
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.pages import write_page
 from bert_np.plotting.preparation import check_tokens, to_array
 from bert_np.plotting.stage_texts import (
-    FOLDED_NAME, FOLDED_SENTENCE, PARTS, STAGE_TEXTS)
+    FOLDED_NAME,
+    FOLDED_SENTENCE,
+    PARTS,
+    STAGE_TEXTS,
+)
 from bert_np.plotting.step_pages import parts_html, stage_html, steps_html
 from bert_np.plotting.step_texts import stage_text
+from bert_np.tree import leaves
 
 LONGEST = 12  # characters of a token
 BEST = 3  # words named for each row of the MLM logits
@@ -127,8 +131,17 @@ class Choice(NamedTuple):
     vocabulary: list | None
 
 
-def step_through(trace, tokens=None, *, row=0, layers=0, head=0, crop=True,
-                 input_ids=None, vocabulary=None):
+def step_through(
+    trace,
+    tokens=None,
+    *,
+    row=0,
+    layers=0,
+    head=0,
+    crop=True,
+    input_ids=None,
+    vocabulary=None,
+):
     """Show the forward pass of one sentence as a sequence of stages.
 
     Parameters
@@ -179,12 +192,15 @@ def step_through(trace, tokens=None, *, row=0, layers=0, head=0, crop=True,
 def known_arrays(trace):
     """The trace flat, {path: array}, or what is wrong with it."""
     if not isinstance(trace, dict):
-        raise BertError(f"trace is a {type(trace).__name__}, "
-                        "allowed: the dict that bert(..., trace=trace) has filled")
+        raise BertError(
+            f"trace is a {type(trace).__name__}, "
+            "allowed: the dict that bert(..., trace=trace) has filled"
+        )
     arrays = {path: known_array(path, values) for path, values in leaves(trace)}
     if not arrays:
-        raise BertError("trace is empty, allowed: one that "
-                        "bert(..., trace=trace) has filled")
+        raise BertError(
+            "trace is empty, allowed: one that bert(..., trace=trace) has filled"
+        )
     return arrays
 
 
@@ -192,13 +208,16 @@ def known_array(path, values):
     """One stage of a trace as an array, or what is wrong with it."""
     text = STAGE_TEXTS.get(key_of(path))
     if text is None or path == "input_ids":
-        raise BertError(f"trace has {path!r}, which is no stage of the model; "
-                        "allowed: what bert(..., trace=trace) has filled")
+        raise BertError(
+            f"trace has {path!r}, which is no stage of the model; "
+            "allowed: what bert(..., trace=trace) has filled"
+        )
     array = to_array(f"trace: {path}", values)
     axes = text.axes.split()
     if array.ndim != len(axes):
-        raise BertError(f"trace: {path} has shape {array.shape}, "
-                        f"expected ({', '.join(axes)})")
+        raise BertError(
+            f"trace: {path} has shape {array.shape}, expected ({', '.join(axes)})"
+        )
     if 0 in array.shape:
         raise BertError(f"trace: {path} has shape {array.shape}: nothing to show")
     return array
@@ -243,8 +262,9 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
         raise BertError(f"crop = {short(crop)}, allowed: True, False")
     check_vocabulary(vocabulary, sizes.get("V"))
     keep = np.flatnonzero(real_positions(arrays, row, length) | (not crop))
-    labels = tuple(f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}"
-                   for i in keep)
+    labels = tuple(
+        f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}" for i in keep
+    )
     return Choice(row, layers, head, keep, labels, length, vocabulary)
 
 
@@ -259,8 +279,10 @@ def fitting_tokens(tokens, length):
     """The tokens as a list, or None; refuse another number of them."""
     tokens = None if tokens is None else check_tokens(tokens)
     if tokens is not None and len(tokens) != length:
-        raise BertError(f"tokens has {len(tokens)} entries, but the trace has "
-                        f"{length} positions; the two must be equal")
+        raise BertError(
+            f"tokens has {len(tokens)} entries, but the trace has "
+            f"{length} positions; the two must be equal"
+        )
     return tokens
 
 
@@ -269,11 +291,14 @@ def check_vocabulary(vocabulary, size):
     if vocabulary is None:
         return
     if not isinstance(vocabulary, (list, tuple)):
-        raise BertError(f"vocabulary is a {type(vocabulary).__name__}, "
-                        "expected a list of str")
+        raise BertError(
+            f"vocabulary is a {type(vocabulary).__name__}, expected a list of str"
+        )
     if size is not None and len(vocabulary) > size:
-        raise BertError(f"vocabulary has {len(vocabulary)} entries, "
-                        f"but the logits are over {size} words")
+        raise BertError(
+            f"vocabulary has {len(vocabulary)} entries, "
+            f"but the logits are over {size} words"
+        )
 
 
 def real_positions(arrays, row, length):
@@ -301,8 +326,10 @@ def one_row(input_ids, choice):
     if ids.ndim == 2 and choice.row < len(ids):
         ids = ids[choice.row]
     if ids.dtype.kind not in "iu" or ids.shape != (choice.length,):
-        raise BertError(f"input_ids has dtype {ids.dtype} and shape {ids.shape}, "
-                        f"expected the {choice.length} integers of the sentence")
+        raise BertError(
+            f"input_ids has dtype {ids.dtype} and shape {ids.shape}, "
+            f"expected the {choice.length} integers of the sentence"
+        )
     return ids
 
 
@@ -316,10 +343,21 @@ def make_stage(number, path, array, choice):
     if folded:
         name, sentence = FOLDED_NAME, FOLDED_SENTENCE.format(layer)
     return Stage(
-        number, path, PARTS.get(path.split(".")[0], f"Layer {layer}"), name, sentence,
-        text.equation, shape_text(axes, array.shape, len(rows), choice),
-        values, is_masked(path, values), rows, columns,
-        tuple(best_words(path, values, rows, choice.vocabulary)), "", folded)
+        number,
+        path,
+        PARTS.get(path.split(".")[0], f"Layer {layer}"),
+        name,
+        sentence,
+        text.equation,
+        shape_text(axes, array.shape, len(rows), choice),
+        values,
+        is_masked(path, values),
+        rows,
+        columns,
+        tuple(best_words(path, values, rows, choice.vocabulary)),
+        "",
+        folded,
+    )
 
 
 def mark_repeated(stage, earlier):
@@ -363,8 +401,9 @@ def positions(length, choice):
 
 def shape_text(axes, shape, rows, choice):
     """Name the axes of the array, and say what of it is shown."""
-    named = ", ".join(f"{axis} {size}" if axis != "2" else axis
-                      for axis, size in zip(axes, shape))
+    named = ", ".join(
+        f"{axis} {size}" if axis != "2" else axis for axis, size in zip(axes, shape)
+    )
     chosen = [f"sentence {choice.row}"] * (axes[0] == "B" and shape[0] > 1)
     chosen += [f"head {choice.head}"] * ("A" in axes)
     cropped = choice.length - len(choice.keep)
@@ -379,7 +418,7 @@ def best_words(path, values, rows, vocabulary):
         return
     names = list(vocabulary or [])
     for label, logits in zip(rows, values):
-        best = np.argsort(-logits[:len(names) or None], kind="stable")[:BEST]
+        best = np.argsort(-logits[: len(names) or None], kind="stable")[:BEST]
         called = [token_text(names[i], LONGEST) if names else f"id {i}" for i in best]
         words = [f"{name} {logits[i]:.2f}" for name, i in zip(called, best)]
         yield f"highest at {label}: {', '.join(words)}"

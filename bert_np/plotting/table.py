@@ -35,8 +35,7 @@ class AttentionTable:
         return self.text
 
 
-def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None,
-                    **choices):
+def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choices):
     r"""Write the attention map of one head as a table.
 
     Row i shows how token i spreads its attention over the tokens. The
@@ -80,31 +79,47 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None,
     if max(data.probs.shape) > MOST_TOKENS:
         raise BertError(
             f"tokens has {max(data.probs.shape)} entries, a table shows at most "
-            f"{MOST_TOKENS}: take a shorter text, crop=True, or plot_attention")
+            f"{MOST_TOKENS}: take a shorter text, crop=True, or plot_attention"
+        )
     lines = [line for line in (title, *data.notes) if line]
-    return AttentionTable(map_html(data.probs, data, decimals, lines, power),
-                          map_text(data, decimals, lines))
+    return AttentionTable(
+        map_html(data.probs, data, decimals, lines, power),
+        map_text(data, decimals, lines),
+    )
 
 
 def map_html(probs, data, decimals=2, lines=(), power=1.0):
     """Give the HTML of one map, (Tq, Tk), of prepared data."""
-    names, keys = ([escape(token_text(token)) for token in tokens]
-                   for tokens in (data.queries, data.keys))
+    names, keys = (
+        [escape(token_text(token)) for token in tokens]
+        for tokens in (data.queries, data.keys)
+    )
     colour = cell_colours(probs, power)
     if not data.visible.all():
         lines = [*lines, MASKED_NOTE]
     rows = [header_html(keys)]
     for i, name in enumerate(names):
         cells = "".join(
-            cell_html(f"{probs[i, j]:.{decimals}f}", f"{name} attends to {key}",
-                      colour[i][j], data.visible[i, j])
-            for j, key in enumerate(keys))
-        rows.append(f'<tr><th style="{QUERY_STYLE}"><bdi>{name}</bdi></th>{cells}'
-                    f'<td style="{PLAIN}">{probs[i].sum():.{decimals}f}</td></tr>')
-    sums = "".join(f'<td style="{PLAIN};text-align:center">{total:.{decimals}f}</td>'
-                   for total in probs.sum(axis=0))
-    rows.append(f'<tr><th style="{PLAIN};text-align:right">sum</th>{sums}'
-                f'<td style="{PLAIN}"></td></tr>')
+            cell_html(
+                f"{probs[i, j]:.{decimals}f}",
+                f"{name} attends to {key}",
+                colour[i][j],
+                data.visible[i, j],
+            )
+            for j, key in enumerate(keys)
+        )
+        rows.append(
+            f'<tr><th style="{QUERY_STYLE}"><bdi>{name}</bdi></th>{cells}'
+            f'<td style="{PLAIN}">{probs[i].sum():.{decimals}f}</td></tr>'
+        )
+    sums = "".join(
+        f'<td style="{PLAIN};text-align:center">{total:.{decimals}f}</td>'
+        for total in probs.sum(axis=0)
+    )
+    rows.append(
+        f'<tr><th style="{PLAIN};text-align:right">sum</th>{sums}'
+        f'<td style="{PLAIN}"></td></tr>'
+    )
     return table_html(rows, lines)
 
 
@@ -118,8 +133,10 @@ def table_html(rows, lines):
 def header_html(names):
     """Give the HTML of the row of keys; names are escaped already."""
     keys = "".join(f'<th style="{KEY_STYLE}"><bdi>{name}</bdi></th>' for name in names)
-    return (f'<tr><th style="{PLAIN}">query \\ key</th>{keys}'
-            f'<th style="{PLAIN}">sum</th></tr>')
+    return (
+        f'<tr><th style="{PLAIN}">query \\ key</th>{keys}'
+        f'<th style="{PLAIN}">sum</th></tr>'
+    )
 
 
 def cell_html(value, words, colour, visible):
@@ -137,8 +154,10 @@ def cell_html(value, words, colour, visible):
 def cell_colours(probs, power=1.0):
     """Give (background, text colour) of each cell of a map, (Tq, Tk)."""
     shades = colours.attention_colour_map()(colours.attention_norm(power)(probs))
-    return [[(to_hex(shade), colours.text_colour(shade[:3])) for shade in row]
-            for row in np.asarray(shades)]
+    return [
+        [(to_hex(shade), colours.text_colour(shade[:3])) for shade in row]
+        for row in np.asarray(shades)
+    ]
 
 
 def map_text(data, decimals=2, lines=()):
@@ -150,8 +169,12 @@ def map_text(data, decimals=2, lines=()):
     for name, row in zip([*names, "sum"], [*body, sums]):
         rows.append([name, *("" if np.isnan(p) else f"{p:.{decimals}f}" for p in row)])
     widths = [max(map(terminal_columns, column)) for column in zip(*rows)]
-    texts = ["  ".join([pad(row[0], widths[0], right=True),
-                        *map(pad, row[1:], widths[1:])]).rstrip() for row in rows]
+    texts = [
+        "  ".join(
+            [pad(row[0], widths[0], right=True), *map(pad, row[1:], widths[1:])]
+        ).rstrip()
+        for row in rows
+    ]
     return "\n".join([*(token_text(line, 200) for line in lines), *texts])
 
 

@@ -6,8 +6,7 @@ from bert_np.errors import BertError
 from bert_np.plotting.colours import FAINT, HATCH, MASKED, SEGMENTS
 from bert_np.plotting.drawing import check_ax
 from bert_np.plotting.figure import add_title, finish, new_figure
-from bert_np.plotting.labels import (
-    LABEL_SIZE, LETTER, text_style, token_labels, width)
+from bert_np.plotting.labels import LABEL_SIZE, LETTER, text_style, token_labels, width
 from bert_np.plotting.preparation import check_binary, check_tokens, to_array
 
 NAMES = ("position", "token", "id", "segment", "mask")
@@ -18,8 +17,15 @@ MOST_TOKENS = 64
 BROAD = "MWmw@%&…"
 
 
-def plot_tokens(tokens, input_ids=None, *, segment_ids=None, attention_mask=None,
-                title=None, ax=None):
+def plot_tokens(
+    tokens,
+    input_ids=None,
+    *,
+    segment_ids=None,
+    attention_mask=None,
+    title=None,
+    ax=None,
+):
     """Draw tokens as boxes with their positions, ids, segments and mask.
 
     Segment 1 is darker than segment 0. Masked tokens are hatched. Long
@@ -48,8 +54,11 @@ def plot_tokens(tokens, input_ids=None, *, segment_ids=None, attention_mask=None
     total = len(rows["position"])
     cut = [] if total <= MOST_TOKENS else [f"the first {MOST_TOKENS} of {total} tokens"]
     rows = {name: texts[:MOST_TOKENS] for name, texts in rows.items()}
-    across = WIDEST if ax is None else check_ax(ax) and (
-        ax.bbox.width / ax.figure.figure.dpi)
+    across = (
+        WIDEST
+        if ax is None
+        else check_ax(ax) and (ax.bbox.width / ax.figure.figure.dpi)
+    )
     boxes, lines = place_boxes(rows, across - MARGIN)
     high = (ROW * len(rows) + 0.18) * lines
     used = MARGIN + max(x + wide for x, _, wide in boxes)
@@ -68,16 +77,22 @@ def token_rows(tokens, input_ids, segment_ids, attention_mask):
     tokens = check_tokens(tokens)
     if not tokens:
         raise BertError("tokens is empty: there is nothing to draw")
-    rows = {"position": [str(i) for i in range(len(tokens))],
-            "token": token_labels(tokens)}
+    rows = {
+        "position": [str(i) for i in range(len(tokens))],
+        "token": token_labels(tokens),
+    }
     if input_ids is not None:
         ids = to_array("input_ids", input_ids)
         if ids.shape != (len(tokens),):
-            raise BertError(f"input_ids has shape {ids.shape}, but tokens has "
-                            f"{len(tokens)} entries; the two must be equal")
+            raise BertError(
+                f"input_ids has shape {ids.shape}, but tokens has "
+                f"{len(tokens)} entries; the two must be equal"
+            )
         rows["id"] = [f"{int(i)}" for i in ids]
-    for name, argument, values in (("segment", "segment_ids", segment_ids),
-                                   ("mask", "attention_mask", attention_mask)):
+    for name, argument, values in (
+        ("segment", "segment_ids", segment_ids),
+        ("mask", "attention_mask", attention_mask),
+    ):
         if values is not None:
             bits = check_binary(argument, values, (len(tokens),), "0 and 1")
             rows[name] = [str(int(bit)) for bit in bits]
@@ -106,23 +121,44 @@ def draw_boxes(ax, rows, boxes):
     step = ROW * len(rows) + 0.18
     for line in range(boxes[-1][1] + 1):
         for row, name in enumerate(rows):
-            ax.text(MARGIN - 0.08, line * step + ROW * (row + 0.5), name, ha="right",
-                    va="center", fontsize=LABEL_SIZE, color="#595959")
+            ax.text(
+                MARGIN - 0.08,
+                line * step + ROW * (row + 0.5),
+                name,
+                ha="right",
+                va="center",
+                fontsize=LABEL_SIZE,
+                color="#595959",
+            )
     for i, (x, line, wide) in enumerate(boxes):
         top = line * step
         masked = "mask" in rows and rows["mask"][i] == "0"
         segment = int(rows["segment"][i]) if "segment" in rows else 0
-        ax.add_patch(Rectangle(
-            (MARGIN + x + 0.02, top + ROW), wide - 0.04, ROW * (len(rows) - 1),
-            facecolor=MASKED if masked else SEGMENTS[segment],
-            edgecolor=HATCH if masked else FAINT, linewidth=0.6,
-            hatch="////" if masked else None))
+        ax.add_patch(
+            Rectangle(
+                (MARGIN + x + 0.02, top + ROW),
+                wide - 0.04,
+                ROW * (len(rows) - 1),
+                facecolor=MASKED if masked else SEGMENTS[segment],
+                edgecolor=HATCH if masked else FAINT,
+                linewidth=0.6,
+                hatch="////" if masked else None,
+            )
+        )
         for row, (name, texts) in enumerate(rows.items()):
-            ax.text(MARGIN + x + wide / 2, top + ROW * (row + 0.5), texts[i],
-                    ha="center", va="center", fontsize=LABEL_SIZE,
-                    color="#595959" if name == "position" else "black",
-                    bbox={"facecolor": MASKED, "edgecolor": "none", "pad": 0.5}
-                    if masked and row else None, **text_style([texts[i]]))
+            ax.text(
+                MARGIN + x + wide / 2,
+                top + ROW * (row + 0.5),
+                texts[i],
+                ha="center",
+                va="center",
+                fontsize=LABEL_SIZE,
+                color="#595959" if name == "position" else "black",
+                bbox={"facecolor": MASKED, "edgecolor": "none", "pad": 0.5}
+                if masked and row
+                else None,
+                **text_style([texts[i]]),
+            )
 
 
 def describe_tokens(rows, total):

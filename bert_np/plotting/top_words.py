@@ -33,9 +33,12 @@ def plot_top_words(words, probs, *, title=None, ax=None):
     high = min(9.0, 0.28 * len(labels) + 0.5)
     ax = axes_to_draw_on(ax, widest(labels) + 5.0, high, title)
     draw_words(ax, labels, probs)
-    return finish(ax, f"The probabilities of {len(labels)} words, "
-                      f"{labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
-                      f"together {probs.sum():.2f}.")
+    return finish(
+        ax,
+        f"The probabilities of {len(labels)} words, "
+        f"{labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
+        f"together {probs.sum():.2f}.",
+    )
 
 
 def draw_words(ax, labels, probs):
@@ -45,8 +48,9 @@ def draw_words(ax, labels, probs):
     ax.set_yticks(places, labels=labels, fontsize=LABEL_SIZE, **text_style(labels))
     for place, value in enumerate(probs):
         ax.text(value + 0.01, place, f"{value:.2f}", va="center", fontsize=LABEL_SIZE)
-    ax.set(xlim=(0, 1.09), ylim=(len(labels) - 0.4, -0.6),
-           xticks=[0, 0.25, 0.5, 0.75, 1])
+    ax.set(
+        xlim=(0, 1.09), ylim=(len(labels) - 0.4, -0.6), xticks=[0, 0.25, 0.5, 0.75, 1]
+    )
     ax.set_xlabel("probability", fontsize=AXIS_SIZE)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=LABEL_SIZE)

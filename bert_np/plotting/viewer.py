@@ -15,21 +15,29 @@ from matplotlib.colors import to_hex
 from bert_np.errors import BertError, short
 from bert_np.plotting import colours
 from bert_np.plotting.attention_maps import (
-    KEY_LABEL, MOST_NUMBERS, QUERY_LABEL, only_sentence, plot_attention, plot_heads,
-    plot_model)
+    KEY_LABEL,
+    MOST_NUMBERS,
+    QUERY_LABEL,
+    only_sentence,
+    plot_attention,
+    plot_heads,
+    plot_model,
+)
 from bert_np.plotting.figure import AXIS_SIZE, NotebookFigure, check_title
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.pages import write_page
 from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, check_maps, prepare
-from bert_np.plotting.table import (
-    QUERY_STYLE, cell_colours, map_html, table_html)
+from bert_np.plotting.table import QUERY_STYLE, cell_colours, map_html, table_html
 
 MOST_TOKENS = 64
 MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens
 STRONGEST = 3  # keys of a row in the table of a long text
 ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
-SPECIAL_CHOICES = {"show": "shown", "hide": "hidden, rows as they are",
-                   "renormalise": "hidden, rows sum to 1"}
+SPECIAL_CHOICES = {
+    "show": "shown",
+    "hide": "hidden, rows as they are",
+    "renormalise": "hidden, rows sum to 1",
+}
 
 
 @dataclass(frozen=True)
@@ -49,16 +57,20 @@ class AttentionViewer:
         from IPython.display import display
 
         display(self.figure)
-        display({"text/html": viewer_html(self.table, self.data),
-                 "text/plain": repr(self)}, raw=True)
+        display(
+            {"text/html": viewer_html(self.table, self.data), "text/plain": repr(self)},
+            raw=True,
+        )
 
     def _repr_html_(self):
         picture = picture_html(self.figure)
         return viewer_html(f"{picture}\n{self.table}", self.data)
 
     def __repr__(self):
-        return (f"{self.figure.description} Interactive in a notebook; "
-                ".save(path) writes a page.")
+        return (
+            f"{self.figure.description} Interactive in a notebook; "
+            ".save(path) writes a page."
+        )
 
     def save(self, path):
         """Write a page that works in a browser without a network.
@@ -79,9 +91,19 @@ class AttentionViewer:
         return write_page(path, self.title, self._repr_html_())
 
 
-def attention_viewer(probs, tokens, *, layers=None, heads=None, power=1.0,
-                     title=None, special="show", mean=None, between=None,
-                     **choices):
+def attention_viewer(
+    probs,
+    tokens,
+    *,
+    layers=None,
+    heads=None,
+    power=1.0,
+    title=None,
+    special="show",
+    mean=None,
+    between=None,
+    **choices,
+):
     """Make an interactive viewer of attention maps.
 
     The head view joins each query to the keys by lines that are as
@@ -123,15 +145,23 @@ def attention_viewer(probs, tokens, *, layers=None, heads=None, power=1.0,
     start = prepare(maps, tokens, 4, special=special, **choices)
     shown = start if between else prepare(maps, tokens, 4, **choices)
     check_size(shown.probs)
-    names = [None if axis in (mean or "") else numbers
-             for axis, numbers in zip(("layers", "heads"), names)]
-    figure = draw_picture(maps, tokens, names, title, power=power, special=special,
-                          **choices)
-    data = {"title": token_text(title or "Attention", 200), "layers": names[0],
-            "heads": names[1], **pack_maps(shown, special, between is not None),
-            **fixed_data(power)}
-    return AttentionViewer(figure, draw_table(start, names, power), script_json(data),
-                           data["title"])
+    names = [
+        None if axis in (mean or "") else numbers
+        for axis, numbers in zip(("layers", "heads"), names)
+    ]
+    figure = draw_picture(
+        maps, tokens, names, title, power=power, special=special, **choices
+    )
+    data = {
+        "title": token_text(title or "Attention", 200),
+        "layers": names[0],
+        "heads": names[1],
+        **pack_maps(shown, special, between is not None),
+        **fixed_data(power),
+    }
+    return AttentionViewer(
+        figure, draw_table(start, names, power), script_json(data), data["title"]
+    )
 
 
 def choose_maps(maps, tokens, layers, heads):
@@ -151,8 +181,10 @@ def choose_maps(maps, tokens, layers, heads):
         if maps.ndim < -axis:
             if chosen is not None:
                 found = short(chosen)
-                raise BertError(f"{name} = {found}: probs has shape {maps.shape}, "
-                                f"without an axis of {name}")
+                raise BertError(
+                    f"{name} = {found}: probs has shape {maps.shape}, "
+                    f"without an axis of {name}"
+                )
             names.append(None)
         else:
             names.append(check_numbers(name, chosen, maps.shape[axis]))
@@ -165,11 +197,15 @@ def check_numbers(name, chosen, count):
     if chosen is None:
         return list(range(count))
     numbers = np.atleast_1d(np.asarray(chosen, dtype=object)).tolist()
-    good = [isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-            and 0 <= n < count for n in numbers]
+    good = [
+        isinstance(n, (int, np.integer)) and not isinstance(n, bool) and 0 <= n < count
+        for n in numbers
+    ]
     if not all(good) or not numbers or len(set(numbers)) < len(numbers):
-        raise BertError(f"{name} = {short(chosen)}, allowed: different numbers "
-                        f"from 0 to {count - 1}")
+        raise BertError(
+            f"{name} = {short(chosen)}, allowed: different numbers "
+            f"from 0 to {count - 1}"
+        )
     return [int(n) for n in numbers]
 
 
@@ -177,18 +213,23 @@ def check_size(probs):
     """Refuse what is too large for one screen or one page."""
     cure = "choose fewer with layers= and heads=, or take a shorter text"
     if max(probs.shape[2:]) > MOST_TOKENS:
-        raise BertError(f"tokens has {max(probs.shape[2:])} entries to show, at most "
-                        f"{MOST_TOKENS} fit; {cure} (crop=True leaves out padding)")
+        raise BertError(
+            f"tokens has {max(probs.shape[2:])} entries to show, at most "
+            f"{MOST_TOKENS} fit; {cure} (crop=True leaves out padding)"
+        )
     if probs.size > MOST_VALUES:
-        raise BertError(f"probs has {probs.size:,} values to show, at most "
-                        f"{MOST_VALUES:,} fit; {cure}")
+        raise BertError(
+            f"probs has {probs.size:,} values to show, at most "
+            f"{MOST_VALUES:,} fit; {cure}"
+        )
 
 
 def draw_picture(maps, tokens, names, title, **choices):
     """Draw the figure that goes with the viewer, maps (L, A, T, T)."""
     mean = choices["mean"] or ""
-    count = [1 if axis in mean else n
-             for axis, n in zip(("layers", "heads"), maps.shape)]
+    count = [
+        1 if axis in mean else n for axis, n in zip(("layers", "heads"), maps.shape)
+    ]
     if count == [1, 1]:
         maps = maps if "layers" in mean else maps[0]
         maps = maps if "heads" in mean else maps[..., 0, :, :]
@@ -229,8 +270,11 @@ def renumbered(description, names):
 
 def first_place(names):
     """Say which layer and head come first, as far as they have numbers."""
-    return ", ".join(f"{name} {numbers[0]}" for name, numbers
-                     in zip(("layer", "head"), names) if numbers)
+    return ", ".join(
+        f"{name} {numbers[0]}"
+        for name, numbers in zip(("layer", "head"), names)
+        if numbers
+    )
 
 
 def draw_table(shown, names, power):
@@ -246,7 +290,9 @@ def draw_table(shown, names, power):
     for i, query in enumerate(shown.queries):
         cells = "".join(
             f'<td style="background:{colour[i][j][0]};color:{colour[i][j][1]}">'
-            f"<bdi>{keys[j]}</bdi>: {probs[i, j]:.2f}</td>" for j in order[i])
+            f"<bdi>{keys[j]}</bdi>: {probs[i, j]:.2f}</td>"
+            for j in order[i]
+        )
         name = escape(token_text(query))
         rows.append(f'<tr><th style="{QUERY_STYLE}"><bdi>{name}</bdi></th>{cells}</tr>')
     return table_html(rows, [*lines, f"The {STRONGEST} strongest keys of each query"])
@@ -274,10 +320,15 @@ def pack_maps(shown, special, fixed):
     kept = [key not in ENDS for key in shown.keys]
     fixed = fixed or all(kept) or not any(kept)
     shares = np.zeros(0) if fixed else shown.probs[..., kept].sum(axis=-1)
-    masked = "" if shown.visible.all() else "".join(
-        "01"[not cell] for cell in shown.visible.flat)
+    masked = (
+        ""
+        if shown.visible.all()
+        else "".join("01"[not cell] for cell in shown.visible.flat)
+    )
     return {
-        "shape": shown.probs.shape, "masked": masked, "remarks": shown.notes,
+        "shape": shown.probs.shape,
+        "masked": masked,
+        "remarks": shown.notes,
         "special": "show" if fixed else special,
         "choices": {} if fixed else SPECIAL_CHOICES,
         "queries": [token_text(token) for token in shown.queries],
@@ -300,12 +351,18 @@ def fixed_data(power):
     return {
         "markup": f"<style>{read('viewer.css')}</style>{read('viewer.html')}",
         "colours": "".join(to_hex(shade)[1:] for shade in shades),
-        "dark": "".join("01"[colours.text_colour(shade[:3]) == "black"]
-                        for shade in shades),
-        "scale": "attention" if power == 1 else
-                 f"attention p, colour at p ** {power:g}:",
-        "grey": colours.MASKED.lower(), "ends": ENDS, "notes": SPECIAL_NOTES,
-        "queryLabel": QUERY_LABEL, "keyLabel": KEY_LABEL, "rounding": ROUNDING,
+        "dark": "".join(
+            "01"[colours.text_colour(shade[:3]) == "black"] for shade in shades
+        ),
+        "scale": "attention"
+        if power == 1
+        else f"attention p, colour at p ** {power:g}:",
+        "grey": colours.MASKED.lower(),
+        "ends": ENDS,
+        "notes": SPECIAL_NOTES,
+        "queryLabel": QUERY_LABEL,
+        "keyLabel": KEY_LABEL,
+        "rounding": ROUNDING,
     }
 
 
@@ -315,8 +372,11 @@ def read(name):
     text = "".join(f"{line.strip()}\n" for line in text.splitlines())
     if name.endswith(".css"):
         text = Template(text).substitute(
-            query=colours.QUERY, key=colours.KEY, masked=colours.MASKED,
-            hatch=colours.HATCH)
+            query=colours.QUERY,
+            key=colours.KEY,
+            masked=colours.MASKED,
+            hatch=colours.HATCH,
+        )
     return text
 
 
@@ -333,13 +393,17 @@ def script_json(data):
 def picture_html(figure):
     """Give a figure as an image with its description."""
     png = base64.b64encode(figure._repr_png_()).decode("ascii")
-    return (f'<img alt="{escape(figure.description)}" style="max-width:100%" '
-            f'src="data:image/png;base64,{png}">')
+    return (
+        f'<img alt="{escape(figure.description)}" style="max-width:100%" '
+        f'src="data:image/png;base64,{png}">'
+    )
 
 
 def viewer_html(still, data):
     """Give what is shown without script, then the script of the viewer."""
     name = f"attention-{uuid.uuid4().hex}"
-    return (f'<div id="{name}">\n{still}\n</div>\n<script>(() => {{\n'
-            f'{read("viewer.js")}'
-            f'startViewer(document.getElementById("{name}"), {data});\n}})();</script>')
+    return (
+        f'<div id="{name}">\n{still}\n</div>\n<script>(() => {{\n'
+        f"{read('viewer.js')}"
+        f'startViewer(document.getElementById("{name}"), {data});\n}})();</script>'
+    )

@@ -8,16 +8,36 @@ from matplotlib.ticker import MaxNLocator
 from bert_np.attention import scaled_dot_product
 from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import (
-    KEY_LABEL, KEY_STYLE, QUERY_LABEL, QUERY_STYLE)
+    KEY_LABEL,
+    KEY_STYLE,
+    QUERY_LABEL,
+    QUERY_STYLE,
+)
 from bert_np.plotting.colours import (
-    FAINT, HATCH, KEY, MASKED, NEUTRAL, QUERY, attention_norm)
+    FAINT,
+    HATCH,
+    KEY,
+    MASKED,
+    NEUTRAL,
+    QUERY,
+    attention_norm,
+)
 from bert_np.plotting.drawing import (
-    check_decimals, draw_map, draw_signed, numbers, write_labels, write_values)
+    check_decimals,
+    draw_map,
+    draw_signed,
+    numbers,
+    write_labels,
+    write_values,
+)
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
-from bert_np.plotting.labels import (
-    LABEL_SIZE, key_margin, token_labels, widest)
+from bert_np.plotting.labels import LABEL_SIZE, key_margin, token_labels, widest
 from bert_np.plotting.preparation import (
-    check_index, check_numbers, check_rows, visibility)
+    check_index,
+    check_numbers,
+    check_rows,
+    visibility,
+)
 
 MOST_ROWS = 24  # tokens up to which bars carry numbers
 SIGNS = "numbers above 0 red, below 0 blue, 0 white"
@@ -70,8 +90,10 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
 
 def check_head(q, k, v, tokens):
     """Check the arrays of one head; give them and the list of tokens."""
-    q, k, v = (check_numbers(name, array, "(T, D)")
-               for name, array in (("q", q), ("k", k), ("v", v)))
+    q, k, v = (
+        check_numbers(name, array, "(T, D)")
+        for name, array in (("q", q), ("k", k), ("v", v))
+    )
     tokens = check_rows("q", q, tokens)
     if k.shape != q.shape:
         raise BertError(f"k has shape {k.shape}, expected that of q, {q.shape}")
@@ -91,7 +113,8 @@ def compute_steps(q, k, v, seen):
     """Give {step: (formula, array)} in the order of computation."""
     trace = {}
     context, _ = scaled_dot_product(
-        *(x[None, None] for x in (q, k, v)), visible=seen, trace=trace)
+        *(x[None, None] for x in (q, k, v)), visible=seen, trace=trace
+    )
     root = math.sqrt(q.shape[1])
     scaled = trace["scores"][0, 0]
     return {
@@ -108,7 +131,9 @@ def step_axes(steps, labels, side, title):
     ratios = [1.0] * (len(steps) - 1) + [context_ratio(steps["context"][1])]
     figure = new_figure(
         widest(labels) + 0.5 + sum(ratios) * side + 0.2 * len(steps),
-        side + key_margin(labels, side) + 2.1, title)
+        side + key_margin(labels, side) + 2.1,
+        title,
+    )
     return figure.subplots(1, len(steps), width_ratios=ratios, squeeze=False)[0]
 
 
@@ -125,13 +150,15 @@ def draw_step(ax, name, values, seen, side, decimals):
         shown = seen if name == "masked" else np.ones(values.shape, dtype=bool)
         limit = np.abs(values[shown]).max(initial=0)
         free = name == "context" and (
-            values.shape[1] != context_ratio(values) * len(values))
+            values.shape[1] != context_ratio(values) * len(values)
+        )
         image = draw_signed(ax, values, limit, shown, "auto" if free else "equal")
         ax.set_box_aspect(1 / context_ratio(values) if free else None)
     wide = side * (context_ratio(values) if name == "context" else 1)
     cell = side / len(values), wide / values.shape[1]
-    if not write_values(image, values, cell, decimals,
-                        seen if name == "masked" else None):
+    if not write_values(
+        image, values, cell, decimals, seen if name == "masked" else None
+    ):
         bar = ax.figure.colorbar(image, ax=ax, location="bottom", pad=0.06)
         bar.ax.tick_params(labelsize=LABEL_SIZE)
         bar.ax.locator_params(nbins=3)
@@ -155,10 +182,12 @@ def describe_steps(steps, labels, head_size):
     """Say which steps are drawn, and one row of them."""
     probs, context = steps["probs"][1], steps["context"][1]
     key = int(np.argmax(probs[0]))
-    return (f"The steps of one head of size {head_size} over {len(labels)} tokens: "
-            f"{', '.join(steps)}; query 0 ({labels[0]}) looks most at key {key} "
-            f"({labels[key]}), {probs[0, key]:.2f}, and its context begins with "
-            f"{context[0, 0]:.2f}.")
+    return (
+        f"The steps of one head of size {head_size} over {len(labels)} tokens: "
+        f"{', '.join(steps)}; query 0 ({labels[0]}) looks most at key {key} "
+        f"({labels[key]}), {probs[0, key]:.2f}, and its context begins with "
+        f"{context[0, 0]:.2f}."
+    )
 
 
 def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None):
@@ -197,15 +226,18 @@ def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None)
     height = min(7.0, max(1.2, 0.26 * len(tokens)))
     cell = 0.12 + 0.09 * (decimals + 2)
     wide = max(1.6, cell * q.shape[1]) if cell * q.shape[1] < 2.9 else 1.9
-    figure = new_figure(widest(labels) + 3 * wide + 4.9, height + 1.1, title,
-                        [] if wide >= cell * q.shape[1] else [SIGNS])
+    figure = new_figure(
+        widest(labels) + 3 * wide + 4.9,
+        height + 1.1,
+        title,
+        [] if wide >= cell * q.shape[1] else [SIGNS],
+    )
     axes = figure.subplots(1, 6, width_ratios=[wide] * 3 + [1.1] * 3)
     cell = height / len(tokens), wide / q.shape[1]
     draw_products(axes[:3], q[query], k, query, cell, decimals)
     steps = compute_steps(q, k, k, np.tile(seen, (len(tokens), 1)))
     sums = [steps[name][1][query] for name in ("scores", "scaled", "probs")]
-    for ax, values, name in zip(axes[3:], sums, (
-            "sum", f"/ √{q.shape[1]}", "softmax")):
+    for ax, values, name in zip(axes[3:], sums, ("sum", f"/ √{q.shape[1]}", "softmax")):
         draw_bars(ax, values, seen, height, decimals)
         ax.set_title(name, fontsize=AXIS_SIZE)
     axes[5].set_xlim(0, 1)
@@ -226,8 +258,9 @@ def draw_products(axes, q, k, query, cell, decimals):
     write_values(axes[0].images[0], own * q, cell, decimals, own)
     write_values(axes[1].images[0], k, cell, decimals)
     write_values(axes[2].images[0], k * q, cell, decimals)
-    for ax, name, colour in zip(axes, ("query", "keys", "query × key"),
-                                (QUERY, KEY, "black")):
+    for ax, name, colour in zip(
+        axes, ("query", "keys", "query × key"), (QUERY, KEY, "black")
+    ):
         ax.set_title(name, fontsize=AXIS_SIZE, color=colour)
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color(FAINT)
@@ -237,8 +270,12 @@ def draw_bars(ax, values, seen, inches, decimals):
     """Draw a bar for each key, its number at the right."""
     places = np.arange(len(values))
     if len(values) <= MOST_ROWS:
-        bars = ax.barh(places, values, height=0.8,
-                       color=[NEUTRAL if shown else MASKED for shown in seen])
+        bars = ax.barh(
+            places,
+            values,
+            height=0.8,
+            color=[NEUTRAL if shown else MASKED for shown in seen],
+        )
         for bar, shown in zip(bars, seen):
             bar.set(hatch=None if shown else "////", edgecolor=HATCH, linewidth=0)
     else:
@@ -259,7 +296,9 @@ def draw_bars(ax, values, seen, inches, decimals):
 def describe_query(labels, query, sums, scaled, probs):
     """Say which key the query looks at most, with its numbers."""
     key = int(np.argmax(probs))
-    return (f"The query of {labels[query]} (position {query}) against "
-            f"{len(labels)} keys: the largest share is {probs[key]:.2f}, for "
-            f"{labels[key]} (key {key}), from the sum {sums[key]:.2f}, scaled "
-            f"{scaled[key]:.2f}.")
+    return (
+        f"The query of {labels[query]} (position {query}) against "
+        f"{len(labels)} keys: the largest share is {probs[key]:.2f}, for "
+        f"{labels[key]} (key {key}), from the sum {sums[key]:.2f}, scaled "
+        f"{scaled[key]:.2f}."
+    )

@@ -111,6 +111,7 @@ def init_adam(params):
         step : int
         m, v : dict shaped like params; running means of g and g².
     """
+
     def zeros(_, array):
         return np.zeros_like(array)
 

@@ -120,9 +120,7 @@ def self_attention_backward(d_output, x, trace, params, attention_mask, config):
     d_heads = scaled_dot_product_backward(d_context, trace, visible)
     grads, d_x = {}, 0
     for name, d_head in zip(("query", "key", "value"), d_heads):
-        d_part, grads[name] = linear_backward(
-            merge_heads(d_head), x, params[name]["W"]
-        )
+        d_part, grads[name] = linear_backward(merge_heads(d_head), x, params[name]["W"])
         d_x = d_x + d_part
     return d_x, {**grads, "output": output}
 
@@ -153,9 +151,7 @@ def feed_forward_backward(d_output, x, trace, params, config):
     d_activated, outer = linear_backward(
         d_output, trace["activated"], params["outer"]["W"]
     )
-    d_inner = activation_backward(
-        d_activated, trace["inner"], trace["activated"]
-    )
+    d_inner = activation_backward(d_activated, trace["inner"], trace["activated"])
     d_x, inner = linear_backward(d_inner, x, params["inner"]["W"])
     return d_x, {"inner": inner, "outer": outer}
 

@@ -39,8 +39,18 @@ class TrainingSettings(NamedTuple):
 
 
 def train(
-    params, config, make_batch, rng, settings, *, checkpoint=None, resume=False,
-    checkpoint_every=500, report=print, report_every=100, after_step=None,
+    params,
+    config,
+    make_batch,
+    rng,
+    settings,
+    *,
+    checkpoint=None,
+    resume=False,
+    checkpoint_every=500,
+    report=print,
+    report_every=100,
+    after_step=None,
 ):
     """Train a model on batch after batch.
 
@@ -143,12 +153,21 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
     )
     grads, norm = clip_by_global_norm(grads, settings.max_norm)
     rate = learning_rate(
-        run["step"], settings.peak_rate, settings.warmup_steps, settings.steps,
+        run["step"],
+        settings.peak_rate,
+        settings.warmup_steps,
+        settings.steps,
         settings.hold_steps,
     )
     params, state = adam(
-        run["params"], grads, run["adam"], rate, beta1=settings.beta1,
-        beta2=settings.beta2, eps=settings.eps, weight_decay=settings.weight_decay,
+        run["params"],
+        grads,
+        run["adam"],
+        rate,
+        beta1=settings.beta1,
+        beta2=settings.beta2,
+        eps=settings.eps,
+        weight_decay=settings.weight_decay,
     )
     tokens = int(np.count_nonzero(batch["attention_mask"]))
     metrics = metrics | {"norm": norm, "rate": rate, "tokens": tokens}
@@ -230,7 +249,7 @@ def _keep_freed_memory():
 
 def _progress(run, settings, since):
     """One line: the means over the steps since (step, time)."""
-    recent = run["history"][since[0]:]
+    recent = run["history"][since[0] :]
     seconds = max(time.perf_counter() - since[1], 1e-9)
     speed = sum(entry["tokens"] for entry in recent) / seconds
     mean = {

@@ -16,7 +16,6 @@ import numpy as np
 from bert_np.errors import BertError
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
-from bert_np.tree import leaves, map_leaves
 from bert_np.training.backward import (
     embed_backward,
     encoder_backward,
@@ -30,15 +29,12 @@ from bert_np.training.losses import (
     masked_cross_entropy,
     next_sentence_cross_entropy,
 )
+from bert_np.tree import leaves, map_leaves
 
-BATCH_KEYS = (
-    "input_ids", "segment_ids", "attention_mask", "mlm_labels", "nsp_labels"
-)
+BATCH_KEYS = ("input_ids", "segment_ids", "attention_mask", "mlm_labels", "nsp_labels")
 
 
-def losses_and_gradients(
-    params, config, batch, *, rng=None, parts=1, run_all=map
-):
+def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=map):
     """Run a batch forward and backward.
 
     loss = mlm_loss + nsp_loss, each a mean over its labelled positions. A
@@ -108,9 +104,7 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
     mlm_labels = batch["mlm_labels"][batch["mlm_labels"] != IGNORED][None]  # (1, N)
     nsp_labels = batch["nsp_labels"]
     mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, counts["mlm"])
-    nsp_loss, d_nsp = next_sentence_cross_entropy(
-        nsp_logits, nsp_labels, counts["nsp"]
-    )
+    nsp_loss, d_nsp = next_sentence_cross_entropy(nsp_logits, nsp_labels, counts["nsp"])
     mlm_right = count_right(mlm_logits, mlm_labels)
     nsp_right = count_right(nsp_logits, nsp_labels)
     grads = gradients(trace, d_mlm, d_nsp, batch, params, config)
@@ -169,8 +163,13 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     nsp.logits : (B, 2)
     """
     out = bert(
-        batch["input_ids"], params, config, segment_ids=batch["segment_ids"],
-        attention_mask=batch["attention_mask"], trace=trace, rng=rng,
+        batch["input_ids"],
+        params,
+        config,
+        segment_ids=batch["segment_ids"],
+        attention_mask=batch["attention_mask"],
+        trace=trace,
+        rng=rng,
         return_attention=False,
     )
     asked = batch["mlm_labels"] != IGNORED  # (B, T)
@@ -216,16 +215,29 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     )
     d_hidden[asked] += d_asked[0]
     d_x, layers = encoder_backward(
-        d_hidden, trace["embeddings"]["output"], trace["layers"], params["layers"],
-        batch["attention_mask"], config,
+        d_hidden,
+        trace["embeddings"]["output"],
+        trace["layers"],
+        params["layers"],
+        batch["attention_mask"],
+        config,
     )
     embeddings = embed_backward(
-        d_x, trace["embeddings"], batch["input_ids"], batch["segment_ids"],
-        params["embeddings"], config,
+        d_x,
+        trace["embeddings"],
+        batch["input_ids"],
+        batch["segment_ids"],
+        params["embeddings"],
+        config,
     )
     embeddings["word"] += d_word
-    return {"embeddings": embeddings, "layers": layers, "pooler": pooler,
-            "mlm": mlm, "nsp": nsp}
+    return {
+        "embeddings": embeddings,
+        "layers": layers,
+        "pooler": pooler,
+        "mlm": mlm,
+        "nsp": nsp,
+    }
 
 
 def _check_batch(batch, parts):

@@ -19,8 +19,8 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.parameters import parameter_shapes
-from bert_np.tree import leaves, map_leaves
 from bert_np.training.adam import init_adam
+from bert_np.tree import leaves, map_leaves
 
 TREES = ("params", "m", "v")
 
@@ -111,8 +111,13 @@ def load_run(path, config, settings):
             raise
         raise BertError(f"{path.name}: not a training run ({error})") from None
     adam = {"step": facts["step"], "m": trees["m"], "v": trees["v"]}
-    return {"step": facts["step"], "params": trees["params"], "adam": adam,
-            "history": history, "rng": _with_arrays(facts["rng"])}
+    return {
+        "step": facts["step"],
+        "params": trees["params"],
+        "adam": adam,
+        "history": history,
+        "rng": _with_arrays(facts["rng"]),
+    }
 
 
 def _identity(config, settings):
@@ -147,8 +152,11 @@ def _read(path):
 def _with_arrays(state):
     """A generator's state with its lists as the arrays that they were."""
     return {
-        name: _with_arrays(value) if isinstance(value, dict)
-        else np.array(value, np.uint64) if isinstance(value, list) else value
+        name: _with_arrays(value)
+        if isinstance(value, dict)
+        else np.array(value, np.uint64)
+        if isinstance(value, list)
+        else value
         for name, value in state.items()
     }
 

@@ -17,30 +17,46 @@ PEOPLE = [(name, "he") for name in MEN] + [(name, "she") for name in WOMEN]
 # Things, and the colours in which they come.
 BRIGHT = (("ball", "hat", "book", "cup"), ("red", "blue", "green", "yellow"))
 PLAIN = (("box", "coat", "key", "bag"), ("black", "white", "brown", "grey"))
-KINDS = {word: number for number, kind in enumerate((BRIGHT, PLAIN))
-         for words in kind for word in words}
+KINDS = {
+    word: number
+    for number, kind in enumerate((BRIGHT, PLAIN))
+    for words in kind
+    for word in words
+}
 PLACES = ("garden", "kitchen", "park", "house", "school", "street")
-NOUNS = (("cat", "cats"), ("dog", "dogs"), ("bird", "birds"),
-         ("horse", "horses"), ("boy", "boys"), ("girl", "girls"),
-         ("farmer", "farmers"), ("teacher", "teachers"))
-SEES = (("chases", "chase"), ("sees", "see"), ("likes", "like"),
-        ("hears", "hear"))                           # (singular, plural)
-SLEEPS = (("sleeps", "sleep"), ("runs", "run"), ("waits", "wait"),
-          ("eats", "eat"))
+NOUNS = (
+    ("cat", "cats"),
+    ("dog", "dogs"),
+    ("bird", "birds"),
+    ("horse", "horses"),
+    ("boy", "boys"),
+    ("girl", "girls"),
+    ("farmer", "farmers"),
+    ("teacher", "teachers"),
+)
+SEES = (
+    ("chases", "chase"),
+    ("sees", "see"),
+    ("likes", "like"),
+    ("hears", "hear"),
+)  # (singular, plural)
+SLEEPS = (("sleeps", "sleep"), ("runs", "run"), ("waits", "wait"), ("eats", "eat"))
 IS = ("is", "are")
-EVENTS = (list(product(("lost", "dropped", "forgot"), ("sad", "angry")))
-          + list(product(("found", "bought", "got"), ("happy", "proud"))))
-NEEDS = (list(product(("hungry",), ("ate",),
-                      ("bread", "soup", "cake", "apple")))
-         + list(product(("thirsty",), ("drank",),
-                        ("water", "milk", "tea", "juice"))))
+EVENTS = list(product(("lost", "dropped", "forgot"), ("sad", "angry"))) + list(
+    product(("found", "bought", "got"), ("happy", "proud"))
+)
+NEEDS = list(product(("hungry",), ("ate",), ("bread", "soup", "cake", "apple"))) + list(
+    product(("thirsty",), ("drank",), ("water", "milk", "tea", "juice"))
+)
 
 
 def _clauses():
     """Return rows of two different nouns, each with verbs of its number."""
-    return [(cat[m], dogs[n], chase[n], sleeps[m], IS[m])
-            for cat, dogs in permutations(NOUNS, 2)
-            for m, n, chase, sleeps in product((0, 1), (0, 1), SEES, SLEEPS)]
+    return [
+        (cat[m], dogs[n], chase[n], sleeps[m], IS[m])
+        for cat, dogs in permutations(NOUNS, 2)
+        for m, n, chase, sleeps in product((0, 1), (0, 1), SEES, SLEEPS)
+    ]
 
 
 def _two_things():
@@ -50,21 +66,33 @@ def _two_things():
     that only the passage tells which has which. (Two passages in three
     would be mixed otherwise: hence twice.)
     """
-    alike = [(ball, red, hat, blue) for things, colours in (BRIGHT, PLAIN)
-             for ball, hat in permutations(things, 2)
-             for red, blue in permutations(colours, 2)]
-    mixed = [(ball, red, hat, blue)
-             for first, second in permutations((BRIGHT, PLAIN))
-             for ball, red in product(*first) for hat, blue in product(*second)]
+    alike = [
+        (ball, red, hat, blue)
+        for things, colours in (BRIGHT, PLAIN)
+        for ball, hat in permutations(things, 2)
+        for red, blue in permutations(colours, 2)
+    ]
+    mixed = [
+        (ball, red, hat, blue)
+        for first, second in permutations((BRIGHT, PLAIN))
+        for ball, red in product(*first)
+        for hat, blue in product(*second)
+    ]
     return 2 * alike + mixed
 
 
 # Columns (named by an example), and the rows that may fill them.
 TABLES = (
     (("ANNA", "SHE"), PEOPLE),
-    (("MARY", "TOM", "HE"),                                # he is Tom
-     [(giver, taker, his) for giver, hers in PEOPLE for taker, his in PEOPLE
-      if hers != his]),
+    (
+        ("MARY", "TOM", "HE"),  # he is Tom
+        [
+            (giver, taker, his)
+            for giver, hers in PEOPLE
+            for taker, his in PEOPLE
+            if hers != his
+        ],
+    ),
     (("BALL", "RED", "HAT", "BLUE"), _two_things()),
     (("CAT", "DOGS", "CHASE", "SLEEPS", "IS"), _clauses()),
     (("HORSE", "BIRD"), list(permutations([s for s, _ in NOUNS], 2))),
@@ -75,11 +103,13 @@ TABLES = (
     (("BIG",), [("big",), ("small",), ("old",), ("quiet",)]),
     (("GOOD",), [("good",), ("cold",), ("warm",), ("fresh",)]),
     (("TIRED",), [("tired",), ("ill",), ("hungry",), ("late",)]),
-    (("PLAYING",), [("playing",), ("reading",), ("singing",), ("cooking",),
-                    ("walking",)]),
+    (
+        ("PLAYING",),
+        [("playing",), ("reading",), ("singing",), ("cooking",), ("walking",)],
+    ),
     (("SLOWLY",), [("slowly",), ("quietly",), ("loudly",)]),
 )
-SUFFIXES = ("ing", "ly")          # WordPiece splits playing: play ##ing
+SUFFIXES = ("ing", "ly")  # WordPiece splits playing: play ##ing
 
 
 class Template(NamedTuple):
@@ -109,53 +139,96 @@ _HORSE = ("order", "HORSE:2", "HORSE:1", "BIRD:1")
 _TWO = "ANNA has a RED BALL and a BLUE HAT . "
 
 TEMPLATES = (
-    Template("agreement", "the CAT that the DOGS CHASE SLEEPS . "
-             "the DOGS went home .", (_SLEEPS,)),
-    Template("agreement", "the CAT that the DOGS CHASE IS TIRED . "
-             "the DOGS went home .", (_IS,)),
-    Template("agreement", "the CAT near the DOGS SLEEPS in the GARDEN . "
-             "the GARDEN is BIG .", (_SLEEPS,)),
-    Template("agreement", "the CAT near the DOGS IS TIRED . "
-             "the DOGS went home .", (_IS,)),
-    Template("pronoun", "ANNA LOST the BALL . SHE was SAD . "
-             "the BALL was in the GARDEN .", (_SHE,)),
-    Template("pronoun", "ANNA went to the GARDEN . SHE LOST a BALL there . "
-             "the BALL was RED .", (_SHE,)),
-    Template("pronoun", "MARY gave TOM a BALL . HE was glad .",
-             (("pronoun", "HE:1", "TOM:1", "MARY:1"),)),
-    Template("copy", "ANNA has a RED BALL . the BALL is RED . "
-             "SHE likes the RED BALL .", (_COPY, _SHE)),
-    Template("copy", "there is a RED BALL in the GARDEN . ANNA LOST "
-             "the RED BALL .", (_COPY,)),
-    Template("copy", "there is a HORSE in the GARDEN . the HORSE is BIG .",
-             (_SAME,)),
+    Template(
+        "agreement",
+        "the CAT that the DOGS CHASE SLEEPS . the DOGS went home .",
+        (_SLEEPS,),
+    ),
+    Template(
+        "agreement",
+        "the CAT that the DOGS CHASE IS TIRED . the DOGS went home .",
+        (_IS,),
+    ),
+    Template(
+        "agreement",
+        "the CAT near the DOGS SLEEPS in the GARDEN . the GARDEN is BIG .",
+        (_SLEEPS,),
+    ),
+    Template(
+        "agreement", "the CAT near the DOGS IS TIRED . the DOGS went home .", (_IS,)
+    ),
+    Template(
+        "pronoun",
+        "ANNA LOST the BALL . SHE was SAD . the BALL was in the GARDEN .",
+        (_SHE,),
+    ),
+    Template(
+        "pronoun",
+        "ANNA went to the GARDEN . SHE LOST a BALL there . the BALL was RED .",
+        (_SHE,),
+    ),
+    Template(
+        "pronoun",
+        "MARY gave TOM a BALL . HE was glad .",
+        (("pronoun", "HE:1", "TOM:1", "MARY:1"),),
+    ),
+    Template(
+        "copy",
+        "ANNA has a RED BALL . the BALL is RED . SHE likes the RED BALL .",
+        (_COPY, _SHE),
+    ),
+    Template(
+        "copy", "there is a RED BALL in the GARDEN . ANNA LOST the RED BALL .", (_COPY,)
+    ),
+    Template("copy", "there is a HORSE in the GARDEN . the HORSE is BIG .", (_SAME,)),
     Template("copy", "ANNA sees a HORSE . the HORSE is BIG .", (_SAME,)),
     Template("binding", _TWO + "the BALL is RED .", (_RED,)),
     Template("binding", _TWO + "the HAT is BLUE .", (_BLUE,)),
-    Template("binding", _TWO + "SHE likes the RED BALL .",
-             (_RED, _BALL, _SHE)),
-    Template("binding", _TWO + "SHE likes the BLUE HAT .",
-             (_BLUE, _HAT, _SHE)),
+    Template("binding", _TWO + "SHE likes the RED BALL .", (_RED, _BALL, _SHE)),
+    Template("binding", _TWO + "SHE likes the BLUE HAT .", (_BLUE, _HAT, _SHE)),
     Template("binding", _TWO + "what is RED ? the BALL .", (_BALL,)),
     Template("binding", _TWO + "what is BLUE ? the HAT .", (_HAT,)),
-    Template("order", "the HORSE CHASED the BIRD . the BIRD ran away . "
-             "the HORSE was tired .", (_BIRD, _HORSE)),
-    Template("order", "the HORSE CHASED the BIRD . the HORSE was tired . "
-             "the BIRD ran away .", (_BIRD, _HORSE)),
-    Template("order", "the BIRD was CHASED by the HORSE . "
-             "the BIRD ran away .", (_BIRD,)),
-    Template("order", "the BIRD was CHASED by the HORSE . "
-             "the HORSE was tired .", (_HORSE,)),
-    Template("order", "the HORSE CHASED the BIRD . who ran away ? "
-             "the BIRD .", (_BIRD,)),
-    Template("activity", "ANNA is PLAYING in the GARDEN . "
-             "the GARDEN is BIG . SHE likes PLAYING .", (_SHE,)),
-    Template("activity", "ANNA is PLAYING SLOWLY . SHE likes PLAYING "
-             "in the GARDEN .", (_SHE,)),
-    Template("need", "ANNA was HUNGRY . SHE ATE the BREAD . "
-             "the BREAD was GOOD .", (_SHE,)),
+    Template(
+        "order",
+        "the HORSE CHASED the BIRD . the BIRD ran away . the HORSE was tired .",
+        (_BIRD, _HORSE),
+    ),
+    Template(
+        "order",
+        "the HORSE CHASED the BIRD . the HORSE was tired . the BIRD ran away .",
+        (_BIRD, _HORSE),
+    ),
+    Template(
+        "order", "the BIRD was CHASED by the HORSE . the BIRD ran away .", (_BIRD,)
+    ),
+    Template(
+        "order", "the BIRD was CHASED by the HORSE . the HORSE was tired .", (_HORSE,)
+    ),
+    Template(
+        "order", "the HORSE CHASED the BIRD . who ran away ? the BIRD .", (_BIRD,)
+    ),
+    Template(
+        "activity",
+        "ANNA is PLAYING in the GARDEN . the GARDEN is BIG . SHE likes PLAYING .",
+        (_SHE,),
+    ),
+    Template(
+        "activity",
+        "ANNA is PLAYING SLOWLY . SHE likes PLAYING in the GARDEN .",
+        (_SHE,),
+    ),
+    Template(
+        "need", "ANNA was HUNGRY . SHE ATE the BREAD . the BREAD was GOOD .", (_SHE,)
+    ),
 )
 
 # Share of each family in the passages; its templates are equally likely.
-MIX = {"agreement": 0.12, "pronoun": 0.08, "copy": 0.20, "binding": 0.34,
-       "order": 0.16, "activity": 0.05, "need": 0.05}
+MIX = {
+    "agreement": 0.12,
+    "pronoun": 0.08,
+    "copy": 0.20,
+    "binding": 0.34,
+    "order": 0.16,
+    "activity": 0.05,
+    "need": 0.05,
+}

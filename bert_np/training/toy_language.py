@@ -19,49 +19,50 @@ from bert_np.training.toy_grammar import MIX, SUFFIXES, TABLES, TEMPLATES
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNK, CLS, SEP, MASK = range(5)
-HELD_OUT_SHARE = 10                  # one passage in ten is held out
+HELD_OUT_SHARE = 10  # one passage in ten is held out
 
 
 class Slot(NamedTuple):
     """Positions filled together by one of the equally likely rows."""
 
-    positions: np.ndarray            # (k,) within the piece
-    rows: np.ndarray                 # (n, k) token ids
+    positions: np.ndarray  # (k,) within the piece
+    rows: np.ndarray  # (n, k) token ids
 
 
 class Piece(NamedTuple):
     """A run of tokens of fixed length: the product of its slots."""
 
-    weight: float                    # probability among its kind
+    weight: float  # probability among its kind
     length: int
     slots: tuple
-    probes: tuple                    # (skill, target, source, distractor)
+    probes: tuple  # (skill, target, source, distractor)
 
 
 class Grammar(NamedTuple):
     """Pieces of each kind, and how often each kind occurs."""
 
-    tokens: tuple                    # in id order
-    single: tuple                    # [CLS] text [SEP]
-    pair: tuple                      # [CLS] A [SEP] B [SEP]
-    first: tuple                     # [CLS] A [SEP]
-    second: tuple                    # B [SEP]
-    single_rate: float               # share of samples with one text
-    random_rate: float               # share of pairs with a random B
+    tokens: tuple  # in id order
+    single: tuple  # [CLS] text [SEP]
+    pair: tuple  # [CLS] A [SEP] B [SEP]
+    first: tuple  # [CLS] A [SEP]
+    second: tuple  # B [SEP]
+    single_rate: float  # share of samples with one text
+    random_rate: float  # share of pairs with a random B
 
 
 class Probe(NamedTuple):
     """One question to a model: mask `position`, expect one of `answers`."""
 
-    row: int                         # in the batch
+    row: int  # in the batch
     skill: str
-    position: int                    # of the word asked for, in input_ids
-    source: int                      # of the word that settles it
-    distractor: int                  # of a word that misleads; -1: none
-    answers: tuple                   # token ids
+    position: int  # of the word asked for, in input_ids
+    source: int  # of the word that settles it
+    distractor: int  # of a word that misleads; -1: none
+    answers: tuple  # token ids
 
 
 # ------------------------------------------------------------ vocabulary
+
 
 def split_word(word):
     """Return the pieces of a word: a list of one or two tokens.
@@ -71,20 +72,25 @@ def split_word(word):
     """
     for suffix in SUFFIXES:
         if word.endswith(suffix):
-            return [word[:-len(suffix)], "##" + suffix]
+            return [word[: -len(suffix)], "##" + suffix]
     return [word]
 
 
 def vocabulary():
     """Return the tokens in id order: specials, then the rest sorted."""
-    words = {word for template in TEMPLATES for word in template.text.split()
-             if not word.isupper()}
+    words = {
+        word
+        for template in TEMPLATES
+        for word in template.text.split()
+        if not word.isupper()
+    }
     words |= {word for _, rows in TABLES for row in rows for word in row}
     pieces = {piece for word in words for piece in split_word(word)}
     return list(SPECIALS) + sorted(pieces)
 
 
 # --------------------------------------------------- templates to pieces
+
 
 def create_grammar(mix=MIX, single_rate=0.25, random_rate=0.25):
     """Return the toy language, compiled from its templates.
@@ -112,24 +118,37 @@ def create_grammar(mix=MIX, single_rate=0.25, random_rate=0.25):
     columns = _columns()
     pieces = {kind: [] for kind in ("single", "pair", "first", "second")}
     for template in TEMPLATES:
-        share = (mix.get(template.family, 0) / sum(mix.values())
-                 / families.count(template.family))
+        share = (
+            mix.get(template.family, 0)
+            / sum(mix.values())
+            / families.count(template.family)
+        )
         for kind, cuts in _cut(template.text).items():
-            pieces[kind] += [_compile(labels, share / len(cuts), template,
-                                      columns) for labels in cuts if share > 0]
-    return Grammar(tuple(vocabulary()), single_rate=single_rate,
-                   random_rate=random_rate,
-                   **{kind: tuple(p) for kind, p in pieces.items()})
+            pieces[kind] += [
+                _compile(labels, share / len(cuts), template, columns)
+                for labels in cuts
+                if share > 0
+            ]
+    return Grammar(
+        tuple(vocabulary()),
+        single_rate=single_rate,
+        random_rate=random_rate,
+        **{kind: tuple(p) for kind, p in pieces.items()},
+    )
 
 
 def _check_rates(mix, single_rate, random_rate):
     known = sorted({template.family for template in TEMPLATES})
-    if (set(mix) - set(known) or any(not w >= 0 for w in mix.values())
-            or not sum(mix.values()) > 0):
-        raise BertError(f"mix: found {mix}; allowed: weights of at least 0, "
-                        f"one above 0, for {', '.join(known)}")
-    for name, rate in (("single_rate", single_rate),
-                       ("random_rate", random_rate)):
+    if (
+        set(mix) - set(known)
+        or any(not w >= 0 for w in mix.values())
+        or not sum(mix.values()) > 0
+    ):
+        raise BertError(
+            f"mix: found {mix}; allowed: weights of at least 0, "
+            f"one above 0, for {', '.join(known)}"
+        )
+    for name, rate in (("single_rate", single_rate), ("random_rate", random_rate)):
         if not 0 <= rate <= 1:
             raise BertError(f"{name}: found {rate}; allowed: 0 to 1")
 
@@ -140,27 +159,31 @@ def _cut(text):
     A label is a word and its occurrence: the second "the" is "the:2".
     """
     words = text.split()
-    labels = [f"{word}:{words[:i].count(word) + 1}"
-              for i, word in enumerate(words)]
+    labels = [f"{word}:{words[:i].count(word) + 1}" for i, word in enumerate(words)]
     *cuts, end = [i + 1 for i, word in enumerate(words) if word == "."]
     cls, sep = ["[CLS]:1"], ["[SEP]:1"]
-    return {"single": [cls + labels[:c] + sep for c in (*cuts, end)],
-            "pair": [cls + labels[:c] + sep + labels[c:] + ["[SEP]:2"]
-                     for c in cuts],
-            "first": [cls + labels[:c] + sep for c in cuts],
-            "second": [labels[c:] + sep for c in cuts]}
+    return {
+        "single": [cls + labels[:c] + sep for c in (*cuts, end)],
+        "pair": [cls + labels[:c] + sep + labels[c:] + ["[SEP]:2"] for c in cuts],
+        "first": [cls + labels[:c] + sep for c in cuts],
+        "second": [labels[c:] + sep for c in cuts],
+    }
 
 
 def _columns():
     """Return {word or column name: ids of shape (rows, pieces)}."""
     ids = {token: number for number, token in enumerate(vocabulary())}
-    fixed = [((word,), [(word,)]) for template in TEMPLATES
-             for word in (*SPECIALS, *template.text.split())
-             if not word.isupper() or word in SPECIALS]
-    return {name: np.array([[ids[piece] for piece in split_word(row[i])]
-                            for row in rows])
-            for names, rows in (*fixed, *TABLES)
-            for i, name in enumerate(names)}
+    fixed = [
+        ((word,), [(word,)])
+        for template in TEMPLATES
+        for word in (*SPECIALS, *template.text.split())
+        if not word.isupper() or word in SPECIALS
+    ]
+    return {
+        name: np.array([[ids[piece] for piece in split_word(row[i])] for row in rows])
+        for names, rows in (*fixed, *TABLES)
+        for i, name in enumerate(names)
+    }
 
 
 def _compile(labels, weight, template, columns):
@@ -169,12 +192,13 @@ def _compile(labels, weight, template, columns):
     starts = np.cumsum([0] + [columns[word].shape[1] for word in words])
     tables = [names for names, _ in TABLES if set(names) & set(words)]
     fixed = set(words).difference(*tables)
-    slots = tuple(_slot(words, starts, names, columns)
-                  for names in (fixed, *tables))
+    slots = tuple(_slot(words, starts, names, columns) for names in (fixed, *tables))
     place = {None: -1, **dict(zip(labels, starts.tolist()))}
-    probes = tuple((skill, *(place[name] for name in names))
-                   for skill, *names in template.probes
-                   if set(names) <= set(place))
+    probes = tuple(
+        (skill, *(place[name] for name in names))
+        for skill, *names in template.probes
+        if set(names) <= set(place)
+    )
     return Piece(weight, int(starts[-1]), slots, probes)
 
 
@@ -182,11 +206,13 @@ def _slot(words, starts, names, columns):
     """Return the slot of the words that have one of these names."""
     where = [i for i, word in enumerate(words) if word in names]
     positions = [np.arange(starts[i], starts[i + 1]) for i in where]
-    return Slot(np.concatenate(positions),
-                np.hstack([columns[words[i]] for i in where]))
+    return Slot(
+        np.concatenate(positions), np.hstack([columns[words[i]] for i in where])
+    )
 
 
 # -------------------------------------------------------------- sampling
+
 
 def sample_batch(rng, size, grammar, held_out=None):
     """Draw passages as arrays that a model takes.
@@ -216,23 +242,23 @@ def sample_batch(rng, size, grammar, held_out=None):
         Where rng is no Generator or size is not an integer above 0.
     """
     _check_draw(rng, size)
-    share = {None: 1, True: 1 / HELD_OUT_SHARE,
-             False: 1 - 1 / HELD_OUT_SHARE}[held_out]
+    share = {None: 1, True: 1 / HELD_OUT_SHARE, False: 1 - 1 / HELD_OUT_SHARE}[held_out]
     parts, found = [], 0
     while found < size:
-        ids, labels, origin = _draw(rng, int((size - found) / share) + 16,
-                                    grammar)
-        keep = (slice(None) if held_out is None
-                else is_held_out(ids) == held_out)
+        ids, labels, origin = _draw(rng, int((size - found) / share) + 16, grammar)
+        keep = slice(None) if held_out is None else is_held_out(ids) == held_out
         parts.append((ids[keep], labels[keep], origin[keep]))
         found += len(parts[-1][0])
     ids, labels, origin = (np.concatenate(p)[:size] for p in zip(*parts))
-    ids = ids[:, :(ids != PAD).sum(axis=1).max(initial=1)]
+    ids = ids[:, : (ids != PAD).sum(axis=1).max(initial=1)]
     ends_before = np.cumsum(ids == SEP, axis=1) - (ids == SEP)
-    return {"input_ids": ids,
-            "segment_ids": ((ends_before == 1) & (ids != PAD)).astype(int),
-            "attention_mask": (ids != PAD).astype(int),
-            "next_labels": labels, "origin": origin}
+    return {
+        "input_ids": ids,
+        "segment_ids": ((ends_before == 1) & (ids != PAD)).astype(int),
+        "attention_mask": (ids != PAD).astype(int),
+        "next_labels": labels,
+        "origin": origin,
+    }
 
 
 def is_held_out(input_ids):
@@ -248,14 +274,15 @@ def is_held_out(input_ids):
     ndarray of shape (B,), bool
     """
     rows = input_ids.astype(np.uint8)
-    return np.array([zlib.crc32(row.tobytes().rstrip(b"\0"))
-                     % HELD_OUT_SHARE == 0 for row in rows], dtype=bool)
+    return np.array(
+        [zlib.crc32(row.tobytes().rstrip(b"\0")) % HELD_OUT_SHARE == 0 for row in rows],
+        dtype=bool,
+    )
 
 
 def _check_draw(rng, size):
     if not isinstance(rng, np.random.Generator):
-        raise BertError(f"rng is {type(rng).__name__}, allowed: "
-                        "numpy.random.Generator")
+        raise BertError(f"rng is {type(rng).__name__}, allowed: numpy.random.Generator")
     if not isinstance(size, (int, np.integer)) or size < 1:
         raise BertError(f"size is {short(size)}, allowed: an integer above 0")
 
@@ -263,18 +290,28 @@ def _check_draw(rng, size):
 def _draw(rng, size, grammar):
     """Return ids padded to the longest possible, labels and origins."""
     pair_rate = 1 - grammar.single_rate
-    labels = rng.choice([IGNORED, 0, 1], size, p=[
-        grammar.single_rate, pair_rate * (1 - grammar.random_rate),
-        pair_rate * grammar.random_rate])
-    width = (max(p.length for p in grammar.first + grammar.single)
-             + max(p.length for p in grammar.second))
+    labels = rng.choice(
+        [IGNORED, 0, 1],
+        size,
+        p=[
+            grammar.single_rate,
+            pair_rate * (1 - grammar.random_rate),
+            pair_rate * grammar.random_rate,
+        ],
+    )
+    width = max(p.length for p in grammar.first + grammar.single) + max(
+        p.length for p in grammar.second
+    )
     ids = np.full((size, width), PAD)
     origin = np.zeros(size, dtype=int)
-    for label, pieces in ((IGNORED, grammar.single), (0, grammar.pair),
-                          (1, grammar.first)):
+    for label, pieces in (
+        (IGNORED, grammar.single),
+        (0, grammar.pair),
+        (1, grammar.first),
+    ):
         rows = np.flatnonzero(labels == label)
         origin[rows] = _write(ids, rows, np.zeros_like(rows), pieces, rng)
-    starts = (ids[rows] != PAD).sum(axis=1)               # random pairs
+    starts = (ids[rows] != PAD).sum(axis=1)  # random pairs
     _write(ids, rows, starts, grammar.second, rng)
     return ids, labels, origin
 
@@ -308,6 +345,7 @@ def to_texts(input_ids, grammar):
 
 # ---------------------------------------------------------------- skills
 
+
 def find_probes(batch, grammar):
     """Return the skills that a batch can be asked for.
 
@@ -326,12 +364,22 @@ def find_probes(batch, grammar):
     list of Probe
     """
     kinds = {IGNORED: grammar.single, 0: grammar.pair, 1: grammar.first}
-    pieces = [kinds[label][number] for label, number
-              in zip(batch["next_labels"].tolist(), batch["origin"])]
-    return [Probe(row, skill, target, source, distractor,
-                  _answers(piece, batch["input_ids"][row], target))
-            for row, piece in enumerate(pieces)
-            for skill, target, source, distractor in piece.probes]
+    pieces = [
+        kinds[label][number]
+        for label, number in zip(batch["next_labels"].tolist(), batch["origin"])
+    ]
+    return [
+        Probe(
+            row,
+            skill,
+            target,
+            source,
+            distractor,
+            _answers(piece, batch["input_ids"][row], target),
+        )
+        for row, piece in enumerate(pieces)
+        for skill, target, source, distractor in piece.probes
+    ]
 
 
 def _answers(piece, ids, target):
@@ -343,6 +391,7 @@ def _answers(piece, ids, target):
 
 
 # ---------------------------------------------------------- exact answers
+
 
 def exact_distribution(input_ids, grammar):
     """What the grammar itself says about each masked position.
@@ -401,7 +450,7 @@ def _explanations(input_ids, grammar):
     ends = np.flatnonzero(ids == SEP) + 1
     cut = ends[0] if len(ends) else 0
     if len(ends) == 1:
-        follow_rate, random_rate = 1, 0                         # a single
+        follow_rate, random_rate = 1, 0  # a single
         mass, joint = _mixture(grammar.single, ids, grammar)
     else:
         follow_rate, random_rate = 1 - grammar.random_rate, grammar.random_rate
@@ -413,19 +462,28 @@ def _explanations(input_ids, grammar):
     random = random_rate * mass_a * mass_b, random_rate * joint_ab
     if not follows[0] + random[0] > 0:
         shown = " ".join(grammar.tokens[i] for i in ids)
-        raise BertError(f"input_ids: found {shown!r}, which the grammar "
-                        "cannot produce; allowed: its own passages")
+        raise BertError(
+            f"input_ids: found {shown!r}, which the grammar "
+            "cannot produce; allowed: its own passages"
+        )
     return follows, random
 
 
 def _check_ids(input_ids, grammar):
     """Return one passage without its padding, or raise."""
     ids = np.asarray(input_ids)
-    if (ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size
-            or ids.min() < 0 or ids.max() >= len(grammar.tokens)):
-        raise BertError(f"input_ids: found {ids.dtype} of shape {ids.shape}; "
-                        "allowed: one passage (T,) of integers from 0 to "
-                        f"{len(grammar.tokens) - 1}")
+    if (
+        ids.ndim != 1
+        or ids.dtype.kind not in "iu"
+        or not ids.size
+        or ids.min() < 0
+        or ids.max() >= len(grammar.tokens)
+    ):
+        raise BertError(
+            f"input_ids: found {ids.dtype} of shape {ids.shape}; "
+            "allowed: one passage (T,) of integers from 0 to "
+            f"{len(grammar.tokens) - 1}"
+        )
     return ids[ids != PAD]
 
 
@@ -438,8 +496,11 @@ def _mixture(pieces, ids, grammar):
         for slot, rows in zip(piece.slots, kept):
             for position, column in zip(slot.positions, rows.T):
                 if ids[position] == MASK:
-                    joint[position] += mass / len(column) * np.bincount(
-                        column, minlength=len(grammar.tokens))
+                    joint[position] += (
+                        mass
+                        / len(column)
+                        * np.bincount(column, minlength=len(grammar.tokens))
+                    )
     return total, joint[ids == MASK]
 
 

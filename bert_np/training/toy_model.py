@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.files.checkpoint import save_pretrained
 from bert_np.config import BertConfig
+from bert_np.files.checkpoint import save_pretrained
 from bert_np.parameters import count_params, init_params
-from bert_np.tree import leaves, map_leaves
 from bert_np.tokenizer import Tokenizer
+from bert_np.training.loop import TrainingSettings, train
 from bert_np.training.masking import mask_tokens
 from bert_np.training.toy_grammar import MIX
 from bert_np.training.toy_language import (
@@ -34,7 +34,7 @@ from bert_np.training.toy_language import (
     vocabulary,
 )
 from bert_np.training.toy_skills import evaluate
-from bert_np.training.loop import TrainingSettings, train
+from bert_np.tree import leaves, map_leaves
 
 BATCH = 96  # passages a step
 RATE = 0.15  # share of ordinary tokens that is masked
@@ -76,16 +76,22 @@ def toy_phases(steps):
     list of Phase
     """
     first, second = steps * 3 // 10, steps - steps * 3 // 10
-    return [Phase({"binding": 1.0}, toy_settings(first, falling=0)),
-            Phase(MIX, toy_settings(second, falling=second * 2 // 3))]
+    return [
+        Phase({"binding": 1.0}, toy_settings(first, falling=0)),
+        Phase(MIX, toy_settings(second, falling=second * 2 // 3)),
+    ]
 
 
 def toy_settings(steps, falling):
     """A short warm-up, then the peak, then `falling` steps down from it."""
     warmup = min(200, steps // 10)
     return TrainingSettings(
-        steps=steps, warmup_steps=warmup, hold_steps=steps - warmup - falling,
-        peak_rate=2e-3, beta2=0.98, parts=4,
+        steps=steps,
+        warmup_steps=warmup,
+        hold_steps=steps - warmup - falling,
+        peak_rate=2e-3,
+        beta2=0.98,
+        parts=4,
     )
 
 
@@ -151,8 +157,12 @@ def make_batch(rng, grammar):
     for row, probe in one_a_row.items():
         rate[row, probe.position] = SKILL_RATE
     input_ids, labels = mask_tokens(
-        batch["input_ids"], rng, special_ids=range(len(SPECIALS)), mask_id=MASK,
-        vocab_size=len(grammar.tokens), rate=rate,
+        batch["input_ids"],
+        rng,
+        special_ids=range(len(SPECIALS)),
+        mask_id=MASK,
+        vocab_size=len(grammar.tokens),
+        rate=rate,
     )
     return {
         "input_ids": input_ids,
@@ -195,7 +205,12 @@ def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
         state = out.with_name(f"{out.name}.phase_{number}.npz")
         report(f"phase {number} of {len(phases)}: {', '.join(phase.mix)}")
         params = train_phase(
-            params, config, phase, rng, state, report,
+            params,
+            config,
+            phase,
+            rng,
+            state,
+            report,
             keep_snapshots(snapshots, before, marks),
         )
         before += phase.settings.steps
@@ -218,14 +233,22 @@ def train_phase(params, config, phase, rng, state, report, after_step):
     """
     grammar = create_grammar(phase.mix)
     params, _ = train(
-        params, config, lambda rng: make_batch(rng, grammar), rng, phase.settings,
-        checkpoint=state, resume=state.exists(), report=report, after_step=after_step,
+        params,
+        config,
+        lambda rng: make_batch(rng, grammar),
+        rng,
+        phase.settings,
+        checkpoint=state,
+        resume=state.exists(),
+        report=report,
+        after_step=after_step,
     )
     return params
 
 
 def keep_snapshots(folder, before, marks):
     """What `train` calls after each step: saves those of the marked steps."""
+
     def after_step(run):
         step = before + run["step"]
         if folder is not None and step in marks:

@@ -13,10 +13,10 @@ import sys
 import numpy as np
 
 from bert_np.analysis import without_head
+from bert_np.files.pretrained import load_pretrained
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
-from bert_np.files.pretrained import load_pretrained
 from bert_np.training.toy_grammar import KINDS
 from bert_np.training.toy_language import (
     CLS,
@@ -61,10 +61,12 @@ def measure_skills(params, config, grammar, batch, probes=None):
     probes = hard_probes(batch, grammar) if probes is None else probes
     ids, rows = _mask_probes(batch, probes)
     places = np.array([probe.position for probe in probes])
-    guesses = np.concatenate([
-        _word_logits(params, config, ids, batch, rows, places, part).argmax(axis=-1)
-        for part in _parts(len(probes))
-    ])
+    guesses = np.concatenate(
+        [
+            _word_logits(params, config, ids, batch, rows, places, part).argmax(axis=-1)
+            for part in _parts(len(probes))
+        ]
+    )
     right = np.array([g in probe.answers for g, probe in zip(guesses, probes)])
     skills = np.array([probe.skill for probe in probes])
     return {
@@ -88,6 +90,7 @@ def hard_probes(batch, grammar):
     -------
     list of Probe
     """
+
     def is_hard(probe):
         source, distractor = (
             grammar.tokens[batch["input_ids"][probe.row, place]]
@@ -136,19 +139,22 @@ def mean_divergence(params, config, grammar, batch, rng, rate=0.15):
     chosen = (rng.random(ids.shape) < rate) & ~np.isin(ids, SPECIAL)
     ids = np.where(chosen, MASK, ids)
     rows, places = np.nonzero(chosen)
-    exact = np.concatenate([
-        exact_distribution(ids[row], grammar) for row in np.unique(rows)
-    ])
-    logits = np.concatenate([
-        _word_logits(params, config, ids[rows], batch, rows, places, part)
-        for part in _parts(len(rows))
-    ]).astype(np.float64)
+    exact = np.concatenate(
+        [exact_distribution(ids[row], grammar) for row in np.unique(rows)]
+    )
+    logits = np.concatenate(
+        [
+            _word_logits(params, config, ids[rows], batch, rows, places, part)
+            for part in _parts(len(rows))
+        ]
+    ).astype(np.float64)
     log_q = np.log(softmax(logits))
     log_p = np.log(np.where(exact > 0, exact, 1))  # p log p is 0 where p is 0
     return float((exact * (log_p - log_q)).sum(axis=-1).mean())
 
 
 # ---------------------------------------------------------------- heads
+
 
 def head_habits(params, config, batch, probes):
     """Where each head looks, as mean attention over held-out passages.
@@ -195,8 +201,9 @@ def head_habits(params, config, batch, probes):
 def _partner(probe, batch):
     """The place of the thing or colour beside the source; else its own."""
     tokens, ids = vocabulary(), batch["input_ids"][probe.row]
-    beside = [at for at in (probe.source - 1, probe.source + 1)
-              if tokens[ids[at]] in KINDS]
+    beside = [
+        at for at in (probe.source - 1, probe.source + 1) if tokens[ids[at]] in KINDS
+    ]
     return beside[0] if beside else probe.source
 
 
@@ -233,6 +240,7 @@ def losses_without_heads(params, config, grammar, batch, probes):
 
 # --------------------------------------------------------------- the rest
 
+
 def _parts(count):
     return [slice(i, i + AT_ONCE) for i in range(0, count, AT_ONCE)]
 
@@ -248,8 +256,12 @@ def _mask_probes(batch, probes):
 def _run(params, config, ids, batch, rows, attention=False):
     """bert on passages whose ids, perhaps masked, come from these rows."""
     return bert(
-        ids, params, config, segment_ids=batch["segment_ids"][rows],
-        attention_mask=batch["attention_mask"][rows], return_attention=attention,
+        ids,
+        params,
+        config,
+        segment_ids=batch["segment_ids"][rows],
+        attention_mask=batch["attention_mask"][rows],
+        return_attention=attention,
     )
 
 

@@ -11,12 +11,12 @@ import numpy as np
 
 import bert_np
 from bert_np import BertConfig, analysis, tasks
-from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.fast import fast_bert, prepare
-from bert_np.parameters import check_params, parameter_shapes
-from bert_np.tree import map_leaves
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.files.pretrained import fetch
+from bert_np.parameters import check_params, parameter_shapes
 from bert_np.tokenizer import Tokenizer
+from bert_np.tree import map_leaves
 from hostile.base import TINY, TOKENS, accepted, refused
 
 V, T, P = 10, 5, 7

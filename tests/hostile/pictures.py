@@ -6,11 +6,11 @@ import numpy as np
 
 from bert_np import plotting
 from bert_np.training.adam import clip_by_global_norm
+from bert_np.training.loop import TrainingSettings, train
 from bert_np.training.losses import masked_cross_entropy
 from bert_np.training.masking import mask_tokens
 from bert_np.training.run import load_run
 from bert_np.training.toy_language import create_grammar, sample_batch
-from bert_np.training.loop import TrainingSettings, train
 from hostile.arguments import CONFIG, HUGE, IDS, MAPS, PARAMS, PROB_FAULTS, TRACE
 from hostile.base import refused
 

@@ -28,7 +28,7 @@ EXERCISES = (
         level=1,
         minutes=2,
         task="An array of shape (3, 2) is multiplied by one of shape (2, 5). Set "
-             "`shape` to the shape of the result, a tuple of two numbers.",
+        "`shape` to the shape of the result, a tuple of two numbers.",
         hints=(
             "In (n, k) @ (k, m) the two inner sizes must be equal. They vanish.",
             "The rows come from the first array, the columns from the second.",
@@ -37,10 +37,14 @@ EXERCISES = (
         name="shape",
         mistakes=(
             Mistake((2, 2), "2 is the inner size: it is summed over and vanishes"),
-            Mistake((5, 3), "rows first: they come from the left array, columns from "
-                            "the right one"),
-            Mistake((6, 10), "sizes are not multiplied: the inner 2 vanishes, the "
-                             "outer sizes stay"),
+            Mistake(
+                (5, 3),
+                "rows first: they come from the left array, columns from the right one",
+            ),
+            Mistake(
+                (6, 10),
+                "sizes are not multiplied: the inner 2 vanishes, the outer sizes stay",
+            ),
         ),
     ),
     Exercise(
@@ -49,8 +53,8 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="Write `my_shares(counts)` for counts of shape (N, N), all above 0: "
-             "divide each number by the sum of its row, so that each row of the "
-             "result sums to 1.",
+        "divide each number by the sum of its row, so that each row of the "
+        "result sums to 1.",
         hints=(
             "A sum over axis 1 has the shape (N,). NumPy lines it up with the "
             "columns, not with the rows.",
@@ -58,8 +62,11 @@ EXERCISES = (
         ),
         solution=my_shares,
         mistakes=(
-            Mistake(_without_keepdims, "you divided column j by the sum of row j: keep "
-                                       "the summed axis with keepdims=True"),
+            Mistake(
+                _without_keepdims,
+                "you divided column j by the sum of row j: keep "
+                "the summed axis with keepdims=True",
+            ),
             Mistake(_of_columns, "your columns sum to 1: a row runs along axis 1"),
             Mistake(_of_everything, "the whole array sums to 1: each row must"),
         ),

@@ -3,13 +3,32 @@
 from bert_np.course.exercise import Exercise, Mistake
 
 TOKENS = (
-    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "because",
-    "it", "was", "tired", ".", "?", "un", "play", "##play", "##able", "##a", "##s",
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    "the",
+    "cat",
+    "sat",
+    "because",
+    "it",
+    "was",
+    "tired",
+    ".",
+    "?",
+    "un",
+    "play",
+    "##play",
+    "##able",
+    "##a",
+    "##s",
 )
 VOCAB = {token: i for i, token in enumerate(TOKENS)}
 
 
 # ------------------------------------------------------------------- split
+
 
 def my_split(text):
     spaced = "".join(ch if ch.isalnum() else f" {ch} " for ch in text.lower())
@@ -34,6 +53,7 @@ def _punctuation_dropped(text):
 
 # --------------------------------------------------------------- wordpiece
 
+
 def my_wordpiece(word, vocab):
     pieces, start = [], 0
     while start < len(word):
@@ -53,8 +73,11 @@ def _cut(word, vocab, prefix, shortest):
     pieces, start = [], 0
     while start < len(word):
         mark = prefix if start > 0 else ""
-        ends = [end for end in range(start + 1, len(word) + 1)
-                if mark + word[start:end] in vocab]
+        ends = [
+            end
+            for end in range(start + 1, len(word) + 1)
+            if mark + word[start:end] in vocab
+        ]
         if not ends:
             return [*pieces, "[UNK]"]
         end = min(ends) if shortest else max(ends)
@@ -84,6 +107,7 @@ def _mark_left_out(word, vocab):
 
 
 # -------------------------------------------------------------------- pair
+
 
 def my_pair(first, second, length):
     tokens = ["[CLS]"] + first + ["[SEP]"] + second + ["[SEP]"]
@@ -130,8 +154,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_split(text)`: the list of words in lower case. Each "
-             "character that is neither a letter, nor a digit, nor white space "
-             "becomes a word of its own.",
+        "character that is neither a letter, nor a digit, nor white space "
+        "becomes a word of its own.",
         hints=(
             "Put a space on both sides of every character that must stand alone; "
             "then split at white space.",
@@ -140,14 +164,25 @@ EXERCISES = (
         ),
         solution=my_split,
         mistakes=(
-            Mistake(_case_kept, "The and the are two entries for a vocabulary: "
-                                "lower-case the text first"),
-            Mistake(_at_spaces, "punctuation still hangs on its word, as in tired. "
-                                "with its full stop: split it off"),
-            Mistake(_full_stops_only, "only full stops are split off: commas, quotes "
-                                      "and all other signs must be too"),
-            Mistake(_punctuation_dropped, "punctuation is gone: BERT keeps it, each "
-                                          "mark as a word of its own"),
+            Mistake(
+                _case_kept,
+                "The and the are two entries for a vocabulary: "
+                "lower-case the text first",
+            ),
+            Mistake(
+                _at_spaces,
+                "punctuation still hangs on its word, as in tired. "
+                "with its full stop: split it off",
+            ),
+            Mistake(
+                _full_stops_only,
+                "only full stops are split off: commas, quotes "
+                "and all other signs must be too",
+            ),
+            Mistake(
+                _punctuation_dropped,
+                "punctuation is gone: BERT keeps it, each mark as a word of its own",
+            ),
         ),
         cases=(
             ("The cat sat because it was tired.",),
@@ -161,8 +196,8 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="Six words: cats, its, played, unsat, unplayable, replay. Set "
-             "`unknown` to the list of those that the vocabulary above turns into "
-             "[UNK], in this order. Use no code.",
+        "`unknown` to the list of those that the vocabulary above turns into "
+        "[UNK], in this order. Use no code.",
         hints=(
             "Cut each word from the left. Every piece after the first must stand "
             "in the vocabulary with ## before it.",
@@ -172,12 +207,20 @@ EXERCISES = (
         solution=["played", "unsat", "replay"],
         name="unknown",
         mistakes=(
-            Mistake(["replay"], "played and unsat begin well, but one missing piece "
-                                "makes the whole word [UNK]"),
-            Mistake(["played", "replay"], "unsat needs ##sat; the vocabulary has only "
-                                          "sat, which begins a word"),
-            Mistake(["unsat", "replay"], "played needs ##ed after play, or letters "
-                                         "that make it up; none is there"),
+            Mistake(
+                ["replay"],
+                "played and unsat begin well, but one missing piece "
+                "makes the whole word [UNK]",
+            ),
+            Mistake(
+                ["played", "replay"],
+                "unsat needs ##sat; the vocabulary has only sat, which begins a word",
+            ),
+            Mistake(
+                ["unsat", "replay"],
+                "played needs ##ed after play, or letters "
+                "that make it up; none is there",
+            ),
             Mistake([], "three of them meet a piece that the vocabulary lacks"),
         ),
     ),
@@ -187,8 +230,8 @@ EXERCISES = (
         level=2,
         minutes=12,
         task="Write `my_wordpiece(word, vocab)`: the list of pieces of a word, the "
-             "longest possible piece first, each after the first with ## before "
-             'it; `["[UNK]"]` if at some place no piece fits.',
+        "longest possible piece first, each after the first with ## before "
+        'it; `["[UNK]"]` if at some place no piece fits.',
         hints=(
             "Keep the place where the rest begins. Try the ends from len(word) "
             "down; stop at the first piece that is in the vocabulary.",
@@ -197,14 +240,24 @@ EXERCISES = (
         ),
         solution=my_wordpiece,
         mistakes=(
-            Mistake(_without_mark, "inside a word a piece is looked up with ##: able "
-                                   "and ##able are two entries"),
-            Mistake(_mark_left_out, "right cuts, but the ## is lost: it belongs to the "
-                                    "piece"),
-            Mistake(_shortest, "you took the shortest piece that fits: begin with the "
-                               "longest"),
-            Mistake(_keeps_the_start, "one piece that does not fit makes the whole "
-                                      "word [UNK], also the pieces before it"),
+            Mistake(
+                _without_mark,
+                "inside a word a piece is looked up with ##: able "
+                "and ##able are two entries",
+            ),
+            Mistake(
+                _mark_left_out,
+                "right cuts, but the ## is lost: it belongs to the piece",
+            ),
+            Mistake(
+                _shortest,
+                "you took the shortest piece that fits: begin with the longest",
+            ),
+            Mistake(
+                _keeps_the_start,
+                "one piece that does not fit makes the whole "
+                "word [UNK], also the pieces before it",
+            ),
         ),
         cases=(
             ("cat", VOCAB),
@@ -221,8 +274,8 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_pair(first, second, length)` for two lists of pieces. Return "
-             "three lists of this length: tokens, segment ids, attention mask. "
-             "Padding has segment 0.",
+        "three lists of this length: tokens, segment ids, attention mask. "
+        "Padding has segment 0.",
         hints=(
             "Write the row down first: [CLS], first, [SEP], second, [SEP], then "
             "padding. Count how many of each.",
@@ -231,8 +284,10 @@ EXERCISES = (
         ),
         solution=my_pair,
         mistakes=(
-            Mistake(_separator_in_second, "the first [SEP] closes the first text: its "
-                                          "segment is 0"),
+            Mistake(
+                _separator_in_second,
+                "the first [SEP] closes the first text: its segment is 0",
+            ),
             Mistake(_padding_in_second, "padding belongs to no text: its segment is 0"),
             Mistake(_inverted, "your mask is inverted: 1 is a real token, 0 padding"),
             Mistake(_padding_seen, "your mask shows the padding: it must be 0 there"),

@@ -4,14 +4,24 @@ import numpy as np
 
 from bert_np.course.exercise import Exercise, Mistake
 
-WORD = np.array([[0.0, 0, 0, 0], [0, 3, -1, 2], [1, 4, 0, 3], [0, 1, 3, 4],
-                 [2, 2, 0, 0]])  # (V, H)
-POSITION = np.array([[1.0, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1],
-                     [1, 0, 0, 1], [0, 1, 1, 0]])  # (P, H)
+WORD = np.array(
+    [[0.0, 0, 0, 0], [0, 3, -1, 2], [1, 4, 0, 3], [0, 1, 3, 4], [2, 2, 0, 0]]
+)  # (V, H)
+POSITION = np.array(
+    [
+        [1.0, 0, 1, 0],
+        [0, 1, 0, 1],
+        [1, 1, 0, 0],
+        [0, 0, 1, 1],
+        [1, 0, 0, 1],
+        [0, 1, 1, 0],
+    ]
+)  # (P, H)
 SEGMENT = np.array([[0.0, 0, 1, 1], [1, 1, 0, 0]])  # (S, H)
 
 
 # ----------------------------------------------------------------- one-hot
+
 
 def my_one_hot(ids, V):
     return (ids[:, None] == np.arange(V)).astype(float)
@@ -30,6 +40,7 @@ def _from_one(ids, V):
 
 
 # --------------------------------------------------------------------- sum
+
 
 def my_embedding_sum(input_ids, segment_ids, word, position, segment):
     return word[input_ids] + position[: len(input_ids)] + segment[segment_ids]
@@ -53,6 +64,7 @@ def _no_segment(input_ids, segment_ids, word, position, segment):
 
 
 # -------------------------------------------------------------- layer norm
+
 
 def my_layer_norm(x, gamma, beta, eps):
     centred = x - x.mean(axis=-1, keepdims=True)
@@ -94,8 +106,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_one_hot(ids, V)` for ids of shape (T,): an array of shape "
-             "(T, V) with a single 1 in each row, at the place of the id. Then "
-             "my_one_hot(ids, V) @ word equals word[ids].",
+        "(T, V) with a single 1 in each row, at the place of the id. Then "
+        "my_one_hot(ids, V) @ word equals word[ids].",
         hints=(
             "Each row answers V questions: is the id 0? is it 1? is it 2? ...",
             "Compare ids[:, None], shape (T, 1), with np.arange(V), shape (V,). Turn "
@@ -103,10 +115,14 @@ EXERCISES = (
         ),
         solution=my_one_hot,
         mistakes=(
-            Mistake(_columns, "your shape is (V, T): a row belongs to a token, T comes "
-                              "first"),
-            Mistake(_counts, "you counted the ids and lost their order: keep a row for "
-                             "each token"),
+            Mistake(
+                _columns,
+                "your shape is (V, T): a row belongs to a token, T comes first",
+            ),
+            Mistake(
+                _counts,
+                "you counted the ids and lost their order: keep a row for each token",
+            ),
             Mistake(_from_one, "ids count from 0: id 0 has its 1 in column 0"),
         ),
         cases=((np.array([3, 1, 4]), 5), (np.array([0, 2, 2, 1]), 3)),
@@ -117,8 +133,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_embedding_sum(input_ids, segment_ids, word, position, "
-             "segment)` for ids of shape (T,) and the three tables: the sum before "
-             "LayerNorm, of shape (T, H).",
+        "segment)` for ids of shape (T,) and the three tables: the sum before "
+        "LayerNorm, of shape (T, H).",
         hints=(
             "The word row is found by the id, the segment row by the segment id. "
             "What finds the position row?",
@@ -126,13 +142,19 @@ EXERCISES = (
         ),
         solution=my_embedding_sum,
         mistakes=(
-            Mistake(_position_by_id, "the position row is found by the place t of the "
-                                     "token, not by its id"),
+            Mistake(
+                _position_by_id,
+                "the position row is found by the place t of the token, not by its id",
+            ),
             Mistake(_first_position, "every token got position 0: token t takes row t"),
-            Mistake(_positions_from_one, "positions count from 0: the first token "
-                                         "takes row 0"),
-            Mistake(_no_segment, "the segment row is missing; also segment 0 has a "
-                                 "vector that is not 0"),
+            Mistake(
+                _positions_from_one,
+                "positions count from 0: the first token takes row 0",
+            ),
+            Mistake(
+                _no_segment,
+                "the segment row is missing; also segment 0 has a vector that is not 0",
+            ),
         ),
         cases=(
             (np.array([3, 1, 4]), np.array([0, 0, 1]), WORD, POSITION, SEGMENT),
@@ -145,8 +167,8 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="[1, 1, 5, 5] becomes [-1, -1, 1, 1]. What becomes of [110, 110, 150, "
-             "150], which is 10 times as large and 100 higher? Set `normed` to a list "
-             "of four numbers (gamma 1, beta 0, epsilon 0).",
+        "150], which is 10 times as large and 100 higher? Set `normed` to a list "
+        "of four numbers (gamma 1, beta 0, epsilon 0).",
         hints=(
             "First subtract the mean. What is left of the 100 that was added?",
             "The deviation is 10 times as large too. Divide by it.",
@@ -155,12 +177,19 @@ EXERCISES = (
         name="normed",
         tolerance=1e-3,
         mistakes=(
-            Mistake([-10.0, -10.0, 10.0, 10.0], "the deviation grew with the numbers: "
-                                                "dividing by 20 takes the 10 away too"),
-            Mistake([-20.0, -20.0, 20.0, 20.0], "the mean is gone, but you have not "
-                                                "yet divided by the deviation, 20"),
-            Mistake([-0.8660254, -0.8660254, 0.8660254, 0.8660254],
-                    "you divided the squares by n - 1: LayerNorm divides by n"),
+            Mistake(
+                [-10.0, -10.0, 10.0, 10.0],
+                "the deviation grew with the numbers: "
+                "dividing by 20 takes the 10 away too",
+            ),
+            Mistake(
+                [-20.0, -20.0, 20.0, 20.0],
+                "the mean is gone, but you have not yet divided by the deviation, 20",
+            ),
+            Mistake(
+                [-0.8660254, -0.8660254, 0.8660254, 0.8660254],
+                "you divided the squares by n - 1: LayerNorm divides by n",
+            ),
         ),
     ),
     Exercise(
@@ -169,8 +198,8 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_layer_norm(x, gamma, beta, eps)` for x of shape (T, H): each "
-             "row gets mean 0 and variance 1, then is multiplied by gamma and shifted "
-             "by beta. Epsilon stands inside the root.",
+        "row gets mean 0 and variance 1, then is multiplied by gamma and shifted "
+        "by beta. Epsilon stands inside the root.",
         hints=(
             "Everything happens within a row: the mean and the variance have the "
             "shape (T, 1).",
@@ -179,24 +208,46 @@ EXERCISES = (
         ),
         solution=my_layer_norm,
         mistakes=(
-            Mistake(_sample_variance, "you divided the squares by n - 1: LayerNorm "
-                                      "divides by n"),
-            Mistake(_over_tokens, "you normalised over the tokens, axis 0: each token "
-                                  "is normalised alone, axis -1"),
-            Mistake(_over_everything, "one mean for the whole array: each row has its "
-                                      "own, axis=-1 with keepdims=True"),
-            Mistake(_epsilon_outside, "epsilon belongs inside the root: "
-                                      "sqrt(variance + eps)"),
-            Mistake(_no_scale_and_shift, "gamma and beta are missing: multiply, then "
-                                         "add, at the end"),
-            Mistake(_variance_not_root, "divide by the root of the variance, not by "
-                                        "the variance"),
+            Mistake(
+                _sample_variance,
+                "you divided the squares by n - 1: LayerNorm divides by n",
+            ),
+            Mistake(
+                _over_tokens,
+                "you normalised over the tokens, axis 0: each token "
+                "is normalised alone, axis -1",
+            ),
+            Mistake(
+                _over_everything,
+                "one mean for the whole array: each row has its "
+                "own, axis=-1 with keepdims=True",
+            ),
+            Mistake(
+                _epsilon_outside,
+                "epsilon belongs inside the root: sqrt(variance + eps)",
+            ),
+            Mistake(
+                _no_scale_and_shift,
+                "gamma and beta are missing: multiply, then add, at the end",
+            ),
+            Mistake(
+                _variance_not_root,
+                "divide by the root of the variance, not by the variance",
+            ),
         ),
         cases=(
-            (np.array([[1.0, 1, 5, 5], [0, 4, 0, 4], [3, 3, 1, 0]]),
-             np.ones(4), np.zeros(4), 1e-12),
-            (np.array([[1.0, 1, 2, 2], [0, 4, 0, 2]]),
-             np.array([1.0, 2, 1, 3]), np.array([0.5, 0, 0, 1]), 0.5),
+            (
+                np.array([[1.0, 1, 5, 5], [0, 4, 0, 4], [3, 3, 1, 0]]),
+                np.ones(4),
+                np.zeros(4),
+                1e-12,
+            ),
+            (
+                np.array([[1.0, 1, 2, 2], [0, 4, 0, 2]]),
+                np.array([1.0, 2, 1, 3]),
+                np.array([0.5, 0, 0, 1]),
+                0.5,
+            ),
         ),
     ),
     Exercise(
@@ -205,8 +256,8 @@ EXERCISES = (
         level=2,
         minutes=4,
         task="BERT reads *the cat sat*, then *sat cat the*. Compare the final vectors "
-             "of *the*. Set `same` to a list of two bools: are they the same (a) with "
-             "the position table set to 0, (b) with the position table as it is?",
+        "of *the*. Set `same` to a list of two bools: are they the same (a) with "
+        "the position table set to 0, (b) with the position table as it is?",
         hints=(
             "Without positions, what could tell the first token from the last?",
             "Attention sums over all keys, in whatever order they stand. A position "
@@ -215,12 +266,21 @@ EXERCISES = (
         solution=[True, False],
         name="same",
         mistakes=(
-            Mistake([True, True], "with positions the sum of the word and row 0 is not "
-                                  "that of the word and row 2"),
-            Mistake([False, False], "without positions nothing but the words goes in, "
-                                    "and they are the same three"),
-            Mistake([False, True], "the other way round: it is the position table that "
-                                   "makes order visible"),
+            Mistake(
+                [True, True],
+                "with positions the sum of the word and row 0 is not "
+                "that of the word and row 2",
+            ),
+            Mistake(
+                [False, False],
+                "without positions nothing but the words goes in, "
+                "and they are the same three",
+            ),
+            Mistake(
+                [False, True],
+                "the other way round: it is the position table that "
+                "makes order visible",
+            ),
         ),
     ),
 )

@@ -13,6 +13,7 @@ V = np.array([[1.0, 0], [0, 1], [1, 1]])
 
 # ----------------------------------------------------------------- softmax
 
+
 def my_softmax(scores):
     shifted = scores - scores.max(axis=-1, keepdims=True)
     exponentials = np.exp(shifted)
@@ -54,6 +55,7 @@ def _never_keepdims(scores):
 
 
 # --------------------------------------------------------------- attention
+
 
 def my_attention(q, k, v):
     scores = q @ k.T / math.sqrt(q.shape[-1])
@@ -112,7 +114,7 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="The scaled scores of the query *sat* are [0, 0, 2]. Set `row` to the "
-             "list of its three shares, to three digits. On paper: e² is 7.389.",
+        "list of its three shares, to three digits. On paper: e² is 7.389.",
         hints=(
             "exp(0) is 1. Write the three exponentials, then their sum.",
             "The exponentials are 1, 1 and 7.389; their sum is 9.389. Divide each "
@@ -122,14 +124,21 @@ EXERCISES = (
         name="row",
         tolerance=1e-3,
         mistakes=(
-            Mistake([0.01766, 0.01766, 0.96467], "that is the softmax of [0, 0, 4]: "
-                                                 "the scores before the scale"),
-            Mistake([0.0900, 0.2447, 0.6652], "that is column 2, from top to bottom: a "
-                                              "query is a row"),
-            Mistake([1.0, 1.0, 7.389], "those are the exponentials: divide each by "
-                                       "their sum, 9.389"),
-            Mistake([0.0, 0.0, 1.0], "exp(0) is 1, not 0: a score of 0 still gets a "
-                                     "share"),
+            Mistake(
+                [0.01766, 0.01766, 0.96467],
+                "that is the softmax of [0, 0, 4]: the scores before the scale",
+            ),
+            Mistake(
+                [0.0900, 0.2447, 0.6652],
+                "that is column 2, from top to bottom: a query is a row",
+            ),
+            Mistake(
+                [1.0, 1.0, 7.389],
+                "those are the exponentials: divide each by their sum, 9.389",
+            ),
+            Mistake(
+                [0.0, 0.0, 1.0], "exp(0) is 1, not 0: a score of 0 still gets a share"
+            ),
         ),
     ),
     Exercise(
@@ -138,7 +147,7 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="Write `my_softmax(scores)` for scores of shape (Tq, Tk): each row of "
-             "the result sums to 1. It must also work for scores near 1000.",
+        "the result sums to 1. It must also work for scores near 1000.",
         hints=(
             "exp(1000) is too large for a float. What may you subtract from a "
             "row without changing its shares?",
@@ -147,20 +156,37 @@ EXERCISES = (
         ),
         solution=my_softmax,
         mistakes=(
-            Mistake(_over_queries, "your columns sum to 1: you normalised over "
-                                   "queries, axis 0; keys are axis -1"),
-            Mistake(_naive, "it overflows for large scores: subtract each row's "
-                            "maximum first"),
-            Mistake(_over_everything, "the whole matrix sums to 1: each row must, "
-                                      "sum over axis -1"),
-            Mistake(_exponentials, "these are the exponentials: divide each row by its "
-                                   "sum"),
-            Mistake(_one_maximum, "you subtracted one maximum from all rows: a row far "
-                                  "below it becomes 0 / 0; each row has its own"),
-            Mistake(_without_keepdims, "you divided column j by the sum of row j: keep "
-                                       "the summed axis with keepdims=True"),
-            Mistake(_never_keepdims, "the maximum and the sum of row j went to column "
-                                     "j: keep the axis with keepdims=True, both times"),
+            Mistake(
+                _over_queries,
+                "your columns sum to 1: you normalised over "
+                "queries, axis 0; keys are axis -1",
+            ),
+            Mistake(
+                _naive,
+                "it overflows for large scores: subtract each row's maximum first",
+            ),
+            Mistake(
+                _over_everything,
+                "the whole matrix sums to 1: each row must, sum over axis -1",
+            ),
+            Mistake(
+                _exponentials, "these are the exponentials: divide each row by its sum"
+            ),
+            Mistake(
+                _one_maximum,
+                "you subtracted one maximum from all rows: a row far "
+                "below it becomes 0 / 0; each row has its own",
+            ),
+            Mistake(
+                _without_keepdims,
+                "you divided column j by the sum of row j: keep "
+                "the summed axis with keepdims=True",
+            ),
+            Mistake(
+                _never_keepdims,
+                "the maximum and the sum of row j went to column "
+                "j: keep the axis with keepdims=True, both times",
+            ),
         ),
         cases=(
             (np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]]),),
@@ -173,8 +199,8 @@ EXERCISES = (
         level=2,
         minutes=10,
         task="Write `my_attention(q, k, v)` for q and k of shape (T, D) and v of "
-             "shape (T, Dv). Return two arrays: the context (T, Dv) and the probs "
-             "(T, T).",
+        "shape (T, Dv). Return two arrays: the context (T, Dv) and the probs "
+        "(T, T).",
         hints=(
             "Four steps: scores, scale, softmax of each row, mix the values. D is "
             "the last size of q.",
@@ -182,22 +208,38 @@ EXERCISES = (
         ),
         solution=my_attention,
         mistakes=(
-            Mistake(_no_scale, "the scale is missing: divide the scores by the root "
-                               "of D"),
+            Mistake(
+                _no_scale, "the scale is missing: divide the scores by the root of D"
+            ),
             Mistake(_scaled_by_size, "you divided by D: divide by its root"),
-            Mistake(_scaled_by_tokens, "you scaled by the number of tokens: D is the "
-                                       "length of a query, q.shape[-1]"),
-            Mistake(_scaled_by_two, "you divided by 2: that is the root of D only "
-                                    "where D = 4, take q.shape[-1]"),
-            Mistake(_softmax_over_queries, "your columns sum to 1: you normalised over "
-                                           "queries; keys are axis -1"),
-            Mistake(_sums_in_columns, "column j is divided by the sum of row j: keep "
-                                      "the summed axis with keepdims=True"),
+            Mistake(
+                _scaled_by_tokens,
+                "you scaled by the number of tokens: D is the "
+                "length of a query, q.shape[-1]",
+            ),
+            Mistake(
+                _scaled_by_two,
+                "you divided by 2: that is the root of D only "
+                "where D = 4, take q.shape[-1]",
+            ),
+            Mistake(
+                _softmax_over_queries,
+                "your columns sum to 1: you normalised over queries; keys are axis -1",
+            ),
+            Mistake(
+                _sums_in_columns,
+                "column j is divided by the sum of row j: keep "
+                "the summed axis with keepdims=True",
+            ),
             Mistake(_keys_ask, "rows must be queries: q @ k.T, not k @ q.T"),
-            Mistake(_probs_transposed, "the probs are right, the context is not: "
-                                       "probs @ v, not probs.T @ v"),
-            Mistake(_order_of_results, "both are right, in the other order: the "
-                                       "context first, then the probs"),
+            Mistake(
+                _probs_transposed,
+                "the probs are right, the context is not: probs @ v, not probs.T @ v",
+            ),
+            Mistake(
+                _order_of_results,
+                "both are right, in the other order: the context first, then the probs",
+            ),
         ),
         cases=(
             (Q, K, V),
@@ -209,9 +251,9 @@ EXERCISES = (
         title="Name the mistake",
         level=2,
         minutes=5,
-        task='The row sums of another map are 1.1786, 0.8695 and 0.9520. Set `mistake` '
-             'to "a", "b" or "c": (a) the scale is missing, (b) the softmax ran over '
-             "the queries, (c) q and k are swapped.",
+        task="The row sums of another map are 1.1786, 0.8695 and 0.9520. Set `mistake` "
+        'to "a", "b" or "c": (a) the scale is missing, (b) the softmax ran over '
+        "the queries, (c) q and k are swapped.",
         hints=(
             "Which of the three can change the sum of a row at all?",
             "A softmax along the last axis always gives rows that sum to 1, whatever "
@@ -220,10 +262,13 @@ EXERCISES = (
         solution="b",
         name="mistake",
         mistakes=(
-            Mistake("a", "without the scale the rows still sum to 1: softmax sees to "
-                         "that"),
-            Mistake("c", "with q and k swapped the rows still sum to 1: softmax sees "
-                         "to that"),
+            Mistake(
+                "a", "without the scale the rows still sum to 1: softmax sees to that"
+            ),
+            Mistake(
+                "c",
+                "with q and k swapped the rows still sum to 1: softmax sees to that",
+            ),
         ),
     ),
 )

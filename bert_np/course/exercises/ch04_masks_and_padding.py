@@ -10,6 +10,7 @@ BATCH = np.stack([[SCORES, 2 * SCORES], [SCORES.T, SCORES - 1]])  # (B, A, Tq, T
 
 # -------------------------------------------------------------------- mask
 
+
 def my_mask(input_ids, pad_token_id):
     return (input_ids != pad_token_id).astype(int)
 
@@ -28,6 +29,7 @@ def _lengths(input_ids, pad_token_id):
 
 # ------------------------------------------------------------------- probs
 
+
 def my_masked_probs(scores, attention_mask):
     visible = attention_mask[:, None, None, :] == 1
     masked = np.where(visible, scores, np.finfo(scores.dtype).min)
@@ -45,8 +47,9 @@ def _after_softmax(scores, attention_mask):
 
 
 def _score_0(scores, attention_mask):
-    return my_masked_probs(scores * attention_mask[:, None, None, :],
-                           _everything(attention_mask))
+    return my_masked_probs(
+        scores * attention_mask[:, None, None, :], _everything(attention_mask)
+    )
 
 
 def _inverted_probs(scores, attention_mask):
@@ -79,7 +82,7 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="Write `my_mask(input_ids, pad_token_id)` for ids of shape (B, T): whole "
-             "numbers of the same shape, 1 for a real token, 0 for padding.",
+        "numbers of the same shape, 1 for a real token, 0 for padding.",
         hints=(
             "Compare the whole array with pad_token_id at once. What does a "
             "comparison give in NumPy?",
@@ -89,10 +92,14 @@ EXERCISES = (
         solution=my_mask,
         mistakes=(
             Mistake(_inverted, "yours is the other way round: 1 is for real tokens"),
-            Mistake(_padding_is_always_0, "you compared with 0: the padding id is an "
-                                          "argument, and not always 0"),
-            Mistake(_lengths, "that is the length of each row: one number for each "
-                              "token is asked"),
+            Mistake(
+                _padding_is_always_0,
+                "you compared with 0: the padding id is an argument, and not always 0",
+            ),
+            Mistake(
+                _lengths,
+                "that is the length of each row: one number for each token is asked",
+            ),
         ),
         cases=(
             (np.array([[2, 5, 6, 3], [2, 7, 3, 0]]), 0),
@@ -105,8 +112,8 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="The scaled scores of *cat* are [1, 2, 1]. Key 0 is masked. Set "
-             "`masked_row` to the list of its three shares, to three digits. On paper: "
-             "e is 2.718, e² is 7.389.",
+        "`masked_row` to the list of its three shares, to three digits. On paper: "
+        "e is 2.718, e² is 7.389.",
         hints=(
             "Leave key 0 out, then make shares of the two scores that remain.",
             "Key 1 gets 7.389 / (7.389 + 2.718), key 2 the rest, key 0 nothing.",
@@ -115,10 +122,14 @@ EXERCISES = (
         name="masked_row",
         tolerance=1e-3,
         mistakes=(
-            Mistake([0.0, 0.5761, 0.2119], "you masked after the softmax: the row sums "
-                                           "to 0.788 only"),
-            Mistake([0.0900, 0.6652, 0.2447], "you set the masked score to 0, and "
-                                              "exp(0) is 1: it still gets a share"),
+            Mistake(
+                [0.0, 0.5761, 0.2119],
+                "you masked after the softmax: the row sums to 0.788 only",
+            ),
+            Mistake(
+                [0.0900, 0.6652, 0.2447],
+                "you set the masked score to 0, and exp(0) is 1: it still gets a share",
+            ),
             Mistake([0.2119, 0.5761, 0.2119], "that is the row without a mask"),
         ),
     ),
@@ -128,8 +139,8 @@ EXERCISES = (
         level=2,
         minutes=9,
         task="Write `my_masked_probs(scores, attention_mask)` for scaled scores of "
-             "shape (B, A, T, T) and a mask of shape (B, T): the probs, of shape (B, "
-             "A, T, T). A masked key gets 0, each row sums to 1.",
+        "shape (B, A, T, T) and a mask of shape (B, T): the probs, of shape (B, "
+        "A, T, T). A masked key gets 0, each row sums to 1.",
         hints=(
             "The mask needs an axis for the heads and one for the queries, so that it "
             "lies along the keys.",
@@ -139,18 +150,34 @@ EXERCISES = (
         solution=my_masked_probs,
         mistakes=(
             Mistake(_unmasked, "nothing is masked: attention_mask has no effect"),
-            Mistake(_after_softmax, "you masked after the softmax: your rows no longer "
-                                    "sum to 1"),
-            Mistake(_score_0, "you multiplied the scores by the mask: a score of 0 "
-                              "still gets a share, for exp(0) is 1"),
-            Mistake(_inverted_probs, "the mask is inverted: your queries see the "
-                                     "padding only"),
-            Mistake(_lowered_the_real, "you lowered the scores of the real keys: it is "
-                                       "the masked ones that get a low score"),
-            Mistake(_queries, "you masked rows, the queries: the mask belongs to the "
-                              "keys, the last axis"),
-            Mistake(_heads, "the mask lies along the wrong axis: head 1 got the mask "
-                            "of sentence 1; use [:, None, None, :]"),
+            Mistake(
+                _after_softmax,
+                "you masked after the softmax: your rows no longer sum to 1",
+            ),
+            Mistake(
+                _score_0,
+                "you multiplied the scores by the mask: a score of 0 "
+                "still gets a share, for exp(0) is 1",
+            ),
+            Mistake(
+                _inverted_probs,
+                "the mask is inverted: your queries see the padding only",
+            ),
+            Mistake(
+                _lowered_the_real,
+                "you lowered the scores of the real keys: it is "
+                "the masked ones that get a low score",
+            ),
+            Mistake(
+                _queries,
+                "you masked rows, the queries: the mask belongs to the "
+                "keys, the last axis",
+            ),
+            Mistake(
+                _heads,
+                "the mask lies along the wrong axis: head 1 got the mask "
+                "of sentence 1; use [:, None, None, :]",
+            ),
         ),
         cases=(
             (BATCH, np.array([[1, 1, 1], [1, 1, 0]])),
@@ -163,7 +190,7 @@ EXERCISES = (
         level=2,
         minutes=5,
         task='One of the four lines (a) to (d) above is wrong. Set `bug` to "a", "b", '
-             '"c" or "d".',
+        '"c" or "d".',
         hints=(
             "Which row of the printed map is odd? And does *the* still look at the "
             "padding?",
@@ -173,10 +200,16 @@ EXERCISES = (
         solution="a",
         name="bug",
         mistakes=(
-            Mistake("b", "(b) is right: scores of every query with every key, scaled "
-                         "by the root of D"),
-            Mistake("c", "(c) is right: a low score where a cell is not visible. Is "
-                         "the right cell not visible?"),
+            Mistake(
+                "b",
+                "(b) is right: scores of every query with every key, scaled "
+                "by the root of D",
+            ),
+            Mistake(
+                "c",
+                "(c) is right: a low score where a cell is not visible. Is "
+                "the right cell not visible?",
+            ),
             Mistake("d", "(d) is right: softmax over the keys, so each row sums to 1"),
         ),
     ),
@@ -186,10 +219,10 @@ EXERCISES = (
         level=2,
         minutes=5,
         task="In a padded batch we give the padded positions another id and keep the "
-             "mask. Which results change? Set `changes` to a list of four bools: (a) "
-             "the final vector of a real token, (b) the final vector at a padded "
-             "position, (c) the mean of the vectors over all positions, (d) the mean "
-             "over the real ones.",
+        "mask. Which results change? Set `changes` to a list of four bools: (a) "
+        "the final vector of a real token, (b) the final vector at a padded "
+        "position, (c) the mean of the vectors over all positions, (d) the mean "
+        "over the real ones.",
         hints=(
             "Masked keys get share 0, so no query takes anything from a padded "
             "position. But a padded position is a query, too.",
@@ -199,15 +232,23 @@ EXERCISES = (
         solution=[False, True, True, False],
         name="changes",
         mistakes=(
-            Mistake([False, False, False, False], "a padded position is a query, too: "
-                                                  "it has a vector, and its id is in "
-                                                  "it"),
-            Mistake([False, True, False, False], "(c) reads all positions, the padded "
-                                                 "ones among them"),
-            Mistake([False, True, True, True], "(d) is a mean of vectors that do not "
-                                               "change"),
-            Mistake([True, True, True, True], "(a) takes nothing from masked keys: "
-                                              "their share is exactly 0"),
+            Mistake(
+                [False, False, False, False],
+                "a padded position is a query, too: "
+                "it has a vector, and its id is in "
+                "it",
+            ),
+            Mistake(
+                [False, True, False, False],
+                "(c) reads all positions, the padded ones among them",
+            ),
+            Mistake(
+                [False, True, True, True], "(d) is a mean of vectors that do not change"
+            ),
+            Mistake(
+                [True, True, True, True],
+                "(a) takes nothing from masked keys: their share is exactly 0",
+            ),
         ),
     ),
 )

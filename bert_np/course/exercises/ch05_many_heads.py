@@ -15,6 +15,7 @@ V = np.array([[1.0, 0, 2, 0, 1, 1], [0, 1, 0, 3, 0, 1], [1, 1, 0, 0, 2, 0]])
 
 # ------------------------------------------------------------------- split
 
+
 def my_split(x, A):
     B, T, H = x.shape
     return x.reshape(B, T, A, H // A).transpose(0, 2, 1, 3)
@@ -37,6 +38,7 @@ def _every_other(x, A):
 
 # ------------------------------------------------------------------- merge
 
+
 def my_merge(x):
     B, A, T, D = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, T, A * D)
@@ -57,6 +59,7 @@ def _added(x):
 
 
 # ---------------------------------------------------------- loop over heads
+
 
 def my_attention_by_head(q, k, v, A):
     D = q.shape[-1] // A
@@ -112,8 +115,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_split(x, A)` for x of shape (B, T, H): the array of shape "
-             "(B, A, T, D) in which head a holds the numbers a·D to (a + 1)·D − 1 of "
-             "each token.",
+        "(B, A, T, D) in which head a holds the numbers a·D to (a + 1)·D − 1 of "
+        "each token.",
         hints=(
             "Two steps: cut the last axis in two, then change the order of the axes.",
             "reshape(B, T, A, D) cuts each token's numbers; transpose(0, 2, 1, 3) puts "
@@ -121,13 +124,21 @@ EXERCISES = (
         ),
         solution=my_split,
         mistakes=(
-            Mistake(_reshape_only, "right shape, wrong numbers: reshape(B, A, T, D) "
-                                   "cuts across tokens; reshape to (B, T, A, D), then "
-                                   "transpose"),
-            Mistake(_no_transpose, "your axes are (B, T, A, D): the heads must come "
-                                   "before the tokens"),
-            Mistake(_every_other, "your head takes every A-th number: a head's numbers "
-                                  "stand side by side"),
+            Mistake(
+                _reshape_only,
+                "right shape, wrong numbers: reshape(B, A, T, D) "
+                "cuts across tokens; reshape to (B, T, A, D), then "
+                "transpose",
+            ),
+            Mistake(
+                _no_transpose,
+                "your axes are (B, T, A, D): the heads must come before the tokens",
+            ),
+            Mistake(
+                _every_other,
+                "your head takes every A-th number: a head's numbers "
+                "stand side by side",
+            ),
         ),
         cases=((BATCH, 2), (BATCH[:1], 4)),
     ),
@@ -137,7 +148,7 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="Write `my_merge(x)` for x of shape (B, A, T, D): the array of shape "
-             "(B, T, A·D) with the heads side by side. It undoes the split.",
+        "(B, T, A·D) with the heads side by side. It undoes the split.",
         hints=(
             "The same two steps as the split, in the other order.",
             "transpose(0, 2, 1, 3) gives (B, T, A, D); reshape joins the last two "
@@ -145,13 +156,20 @@ EXERCISES = (
         ),
         solution=my_merge,
         mistakes=(
-            Mistake(_merge_by_reshape, "right shape, wrong numbers: a token's row "
-                                       "holds numbers of other tokens; transpose "
-                                       "before the reshape"),
-            Mistake(_mixed, "the heads are shuffled together number by number: A must "
-                            "come before D when you reshape"),
-            Mistake(_added, "you added the heads: they stand side by side, nothing is "
-                            "lost"),
+            Mistake(
+                _merge_by_reshape,
+                "right shape, wrong numbers: a token's row "
+                "holds numbers of other tokens; transpose "
+                "before the reshape",
+            ),
+            Mistake(
+                _mixed,
+                "the heads are shuffled together number by number: A must "
+                "come before D when you reshape",
+            ),
+            Mistake(
+                _added, "you added the heads: they stand side by side, nothing is lost"
+            ),
         ),
         cases=((my_split(BATCH, 2),), (my_split(BATCH[:1], 4),)),
     ),
@@ -161,8 +179,8 @@ EXERCISES = (
         level=2,
         minutes=10,
         task="Write `my_attention_by_head(q, k, v, A)` for q, k, v of shape (T, H): "
-             "the context of all A heads, side by side, of shape (T, H). Use a loop "
-             "over the heads.",
+        "the context of all A heads, side by side, of shape (T, H). Use a loop "
+        "over the heads.",
         hints=(
             "Each head is chapter 03 on its own slice of q, k and v. What is D for a "
             "slice?",
@@ -171,17 +189,27 @@ EXERCISES = (
         ),
         solution=my_attention_by_head,
         mistakes=(
-            Mistake(_one_head, "that is one head over all H numbers: cut q, k and v "
-                               "into A slices"),
+            Mistake(
+                _one_head,
+                "that is one head over all H numbers: cut q, k and v into A slices",
+            ),
             Mistake(_scaled_by_hidden_size, "you scaled by the root of H: D is H / A"),
-            Mistake(_added_heads, "you added the heads: put them side by side, "
-                                  "axis=-1"),
-            Mistake(_stacked_heads, "the heads stand below each other: concatenate "
-                                    "over axis=-1"),
-            Mistake(_sums_in_columns, "column j is divided by the sum of row j: keep "
-                                      "the summed axis with keepdims=True"),
-            Mistake(_first_probs_for_all, "all your heads use the probs of head 0: "
-                                          "each has its own"),
+            Mistake(
+                _added_heads, "you added the heads: put them side by side, axis=-1"
+            ),
+            Mistake(
+                _stacked_heads,
+                "the heads stand below each other: concatenate over axis=-1",
+            ),
+            Mistake(
+                _sums_in_columns,
+                "column j is divided by the sum of row j: keep "
+                "the summed axis with keepdims=True",
+            ),
+            Mistake(
+                _first_probs_for_all,
+                "all your heads use the probs of head 0: each has its own",
+            ),
         ),
         cases=((Q, K, V, 2), (Q, K, V, 3)),
     ),
@@ -191,8 +219,8 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="A self-attention with H = 8 and A = 2 has four linear maps, each with a "
-             "bias: query, key, value, output. Set `parameters` to how many numbers "
-             "they hold.",
+        "bias: query, key, value, output. Set `parameters` to how many numbers "
+        "they hold.",
         hints=(
             "Each map is a matrix (H, H) and a bias (H,), whatever A is.",
             "4 · (8 · 8 + 8).",
@@ -203,8 +231,9 @@ EXERCISES = (
             Mistake(256, "the biases are missing, 8 for each map"),
             Mistake(216, "the output map is missing: there are four"),
             Mistake(576, "heads do not multiply: A of them share one matrix (H, H)"),
-            Mistake(144, "each map gives all heads' numbers at once: (H, H), not "
-                         "(H, D)"),
+            Mistake(
+                144, "each map gives all heads' numbers at once: (H, H), not (H, D)"
+            ),
         ),
     ),
     Exercise(
@@ -213,8 +242,8 @@ EXERCISES = (
         level=2,
         minutes=4,
         task="A row of probs is [0.5, 0.25, 0.25]. In training, with a dropout rate of "
-             "0.5, the last share is dropped. Set `row_sum` to the sum of the row that "
-             "multiplies the values.",
+        "0.5, the last share is dropped. Set `row_sum` to the sum of the row that "
+        "multiplies the values.",
         hints=(
             "What is kept is divided by 1 − rate.",
             "(0.5 + 0.25) / 0.5.",
@@ -223,8 +252,11 @@ EXERCISES = (
         name="row_sum",
         mistakes=(
             Mistake(0.75, "what is kept is divided by 1 − rate"),
-            Mistake(1.0, "dropout acts after the softmax, and nothing makes the row "
-                         "sum to 1 again"),
+            Mistake(
+                1.0,
+                "dropout acts after the softmax, and nothing makes the row "
+                "sum to 1 again",
+            ),
             Mistake(0.375, "divide by 1 − rate, do not multiply"),
         ),
     ),

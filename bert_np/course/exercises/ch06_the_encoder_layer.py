@@ -10,8 +10,18 @@ from bert_np.course.exercise import Exercise, Mistake
 ROOT = math.sqrt(2)
 X = np.array([[-ROOT, 0.0, 0.0, ROOT], [-1.0, 1, -1, 1], [0.0, ROOT, -ROOT, 0]])
 W1 = np.hstack([np.eye(4), -np.eye(4)])  # (H, F)
-W2 = np.array([[1.0, 0, 2, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1],
-               [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, -1], [0, 3, 1, 0]])  # (F, H)
+W2 = np.array(
+    [
+        [1.0, 0, 2, 0],
+        [0, 1, 0, 0],
+        [0, 0, 1, 0],
+        [0, 0, 0, 1],
+        [0, 1, 0, 0],
+        [1, 0, 0, 0],
+        [0, 0, 0, -1],
+        [0, 3, 1, 0],
+    ]
+)  # (F, H)
 B1, B2 = np.linspace(-1, 1, 8), np.array([0.5, 0, -0.5, 0])
 NORM = {"gamma": np.array([1.0, 2, 1, 1]), "beta": np.array([0.0, 0, 1, 0])}
 PLAIN = {"gamma": np.ones(4), "beta": np.zeros(4)}
@@ -21,6 +31,7 @@ UPDATE = np.array([[-1.0, 1, -1, 1], [0, 2, 0, 0], [3, 0, 0, 1]])
 
 
 # -------------------------------------------------------------------- gelu
+
 
 def my_gelu(x):
     chance = [(1 + math.erf(value / math.sqrt(2))) / 2 for value in x]
@@ -49,10 +60,12 @@ def _no_root(x):
 
 # ------------------------------------------------------------ feed-forward
 
+
 def my_feed_forward(x, W1, b1, W2, b2):
     inner = x @ W1 + b1
-    chance = [[(1 + math.erf(value / math.sqrt(2))) / 2 for value in row]
-              for row in inner]
+    chance = [
+        [(1 + math.erf(value / math.sqrt(2))) / 2 for value in row] for row in inner
+    ]
     return inner * np.array(chance) @ W2 + b2
 
 
@@ -81,6 +94,7 @@ def _no_biases(x, W1, b1, W2, b2):
 
 
 # ------------------------------------------------------------------- layer
+
 
 def my_layer(x, attended, params):
     x = bert_np.layer_norm(x + attended, **params["attention_norm"], eps=1e-12)
@@ -124,8 +138,11 @@ def _no_last_norm(x, attended, params):
 
 
 def _norms_swapped(x, attended, params):
-    swapped = {**params, "attention_norm": params["ffn_norm"],
-               "ffn_norm": params["attention_norm"]}
+    swapped = {
+        **params,
+        "attention_norm": params["ffn_norm"],
+        "ffn_norm": params["attention_norm"],
+    }
     return my_layer(x, attended, swapped)
 
 
@@ -136,8 +153,8 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="Every query looks at all keys alike, so each of three tokens gets the "
-             "same update. The residual x + is left out. Set `different` to the number "
-             "of different vectors that the three tokens have after the first norm.",
+        "same update. The residual x + is left out. Set `different` to the number "
+        "of different vectors that the three tokens have after the first norm.",
         hints=(
             "What in norm(update) still depends on which token it is?",
             "Nothing: without x + only the update is left, and it is the same for all.",
@@ -145,10 +162,15 @@ EXERCISES = (
         solution=1,
         name="different",
         mistakes=(
-            Mistake(3, "that is with the residual: without it a token keeps nothing of "
-                       "its own"),
-            Mistake(0, "the vectors are not lost: each is the norm of the same mean of "
-                       "values"),
+            Mistake(
+                3,
+                "that is with the residual: without it a token keeps nothing of "
+                "its own",
+            ),
+            Mistake(
+                0,
+                "the vectors are not lost: each is the norm of the same mean of values",
+            ),
         ),
     ),
     Exercise(
@@ -157,8 +179,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_gelu(x)` for x of shape (F,): x times the probability that a "
-             "number from the standard normal distribution is below x. `math.erf` "
-             "takes one number at a time.",
+        "number from the standard normal distribution is below x. `math.erf` "
+        "takes one number at a time.",
         hints=(
             "The chance is Φ(x) = (1 + erf(x / √2)) / 2.",
             "Make a list of the chances with math.erf(value / math.sqrt(2)) for each "
@@ -166,12 +188,18 @@ EXERCISES = (
         ),
         solution=my_gelu,
         mistakes=(
-            Mistake(_tanh_form, "that is the tanh form, off by up to 4.7e-4: use "
-                                "math.erf"),
-            Mistake(_sigmoid_form, "that is the sigmoid form, x / (1 + exp(-1.702 x)), "
-                                   "off by up to 0.02: use math.erf"),
-            Mistake(_relu, "that is ReLU: GELU also lets a little of the negative "
-                           "values through"),
+            Mistake(
+                _tanh_form, "that is the tanh form, off by up to 4.7e-4: use math.erf"
+            ),
+            Mistake(
+                _sigmoid_form,
+                "that is the sigmoid form, x / (1 + exp(-1.702 x)), "
+                "off by up to 0.02: use math.erf",
+            ),
+            Mistake(
+                _relu,
+                "that is ReLU: GELU also lets a little of the negative values through",
+            ),
             Mistake(_chance_only, "that is the chance Φ(x): multiply it by x"),
             Mistake(_no_root, "divide by √2 inside erf"),
         ),
@@ -186,8 +214,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="Write `my_feed_forward(x, W1, b1, W2, b2)` for x of shape (T, H), W1 of "
-             "shape (H, F) and W2 of shape (F, H). No residual, no norm. You may call "
-             "`bert_np.gelu`.",
+        "shape (H, F) and W2 of shape (F, H). No residual, no norm. You may call "
+        "`bert_np.gelu`.",
         hints=(
             "Three steps: widen, bend, narrow.",
             "inner = x @ W1 + b1, then GELU of inner, then the product with W2, plus "
@@ -195,14 +223,19 @@ EXERCISES = (
         ),
         solution=my_feed_forward,
         mistakes=(
-            Mistake(_no_bend, "the GELU is missing: two linear maps in a row are one "
-                              "linear map"),
+            Mistake(
+                _no_bend,
+                "the GELU is missing: two linear maps in a row are one linear map",
+            ),
             Mistake(_relu_inside, "that is ReLU in the place of GELU"),
             Mistake(_bent_late, "the GELU stands between the two maps, not after them"),
-            Mistake(_bent_twice, "one GELU only, between the maps: the output is not "
-                                 "bent"),
-            Mistake(_with_residual, "you added x: the residual belongs to the layer, "
-                                    "not to this function"),
+            Mistake(
+                _bent_twice, "one GELU only, between the maps: the output is not bent"
+            ),
+            Mistake(
+                _with_residual,
+                "you added x: the residual belongs to the layer, not to this function",
+            ),
             Mistake(_no_biases, "the biases are missing"),
         ),
         cases=((X, W1, B1, W2, B2), (X[::-1] * 2, W1, B1[::-1], W2, B2 + 1)),
@@ -212,11 +245,11 @@ EXERCISES = (
         title="The layer after attention",
         level=2,
         minutes=10,
-        task='Write `my_layer(x, attended, params)`: x is the layer\'s input, attended '
-             'the output of its self-attention, both (T, H); params has '
-             '"attention_norm", "ffn" and "ffn_norm" as in the library. Return the '
-             "layer's output. You may call `bert_np.layer_norm` (eps=1e-12), "
-             "`bert_np.linear` and `bert_np.gelu`.",
+        task="Write `my_layer(x, attended, params)`: x is the layer's input, attended "
+        "the output of its self-attention, both (T, H); params has "
+        '"attention_norm", "ffn" and "ffn_norm" as in the library. Return the '
+        "layer's output. You may call `bert_np.layer_norm` (eps=1e-12), "
+        "`bert_np.linear` and `bert_np.gelu`.",
         hints=(
             "Two lines of equations: norm(x + attended), and the same once more with "
             "the feed-forward. Which x does the second line take?",
@@ -226,15 +259,22 @@ EXERCISES = (
         solution=my_layer,
         mistakes=(
             Mistake(_no_first_residual, "the first residual is missing: x + attended"),
-            Mistake(_no_second_residual, "the second residual is missing: x + "
-                                         "feed-forward"),
-            Mistake(_old_x, "the second sum takes the layer's input: it must take the "
-                            "x that the first norm gave"),
-            Mistake(_pre_norm, "that is pre-norm, as in GPT-2: BERT normalises after "
-                               "each sum"),
+            Mistake(
+                _no_second_residual, "the second residual is missing: x + feed-forward"
+            ),
+            Mistake(
+                _old_x,
+                "the second sum takes the layer's input: it must take the "
+                "x that the first norm gave",
+            ),
+            Mistake(
+                _pre_norm,
+                "that is pre-norm, as in GPT-2: BERT normalises after each sum",
+            ),
             Mistake(_no_last_norm, "the last norm is missing"),
-            Mistake(_norms_swapped, "the two norms are swapped: attention_norm comes "
-                                    "first"),
+            Mistake(
+                _norms_swapped, "the two norms are swapped: attention_norm comes first"
+            ),
         ),
         cases=((X, UPDATE, LAYER), (UPDATE, X, LAYER)),
     ),
@@ -244,8 +284,8 @@ EXERCISES = (
         level=2,
         minutes=4,
         task="H = 64, gamma 1, beta 0, epsilon 0. Set `length` to the length of a "
-             "token's vector after a post-norm layer (the root of the sum of its "
-             "squares).",
+        "token's vector after a post-norm layer (the root of the sum of its "
+        "squares).",
         hints=(
             "A layer ends in a norm: what is the mean of the 64 squares?",
             "The variance is 1 and the mean 0, so the squares sum to 64.",
@@ -254,8 +294,11 @@ EXERCISES = (
         name="length",
         mistakes=(
             Mistake(64.0, "that is the sum of the squares: take its root"),
-            Mistake(1.0, "LayerNorm sets the variance to 1, not the length: there are "
-                         "64 numbers"),
+            Mistake(
+                1.0,
+                "LayerNorm sets the variance to 1, not the length: there are "
+                "64 numbers",
+            ),
         ),
     ),
 )

@@ -6,9 +6,14 @@ import bert_np
 from bert_np.config import BertConfig
 from bert_np.course.exercise import Exercise, Mistake
 
-CONFIG = BertConfig(vocab_size=5, hidden_size=4, num_hidden_layers=3,
-                    num_attention_heads=2, intermediate_size=6,
-                    max_position_embeddings=4)
+CONFIG = BertConfig(
+    vocab_size=5,
+    hidden_size=4,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=6,
+    max_position_embeddings=4,
+)
 WAVE = np.sin(np.arange(4)[:, None] * 3.0 + np.arange(6) * 2.0)  # (4, 6)
 
 
@@ -18,11 +23,17 @@ def _layer(shift):
     linear = {"W": W, "b": flat}
     norm = {"gamma": np.array([1.0, 2.0, 1.0, 0.5]), "beta": flat}
     return {
-        "attention": {"query": {"W": W.T, "b": flat}, "key": linear,
-                      "value": {"W": -W, "b": flat}, "output": linear},
+        "attention": {
+            "query": {"W": W.T, "b": flat},
+            "key": linear,
+            "value": {"W": -W, "b": flat},
+            "output": linear,
+        },
         "attention_norm": norm,
-        "ffn": {"inner": {"W": WAVE + shift, "b": np.zeros(6)},
-                "outer": {"W": WAVE.T - shift, "b": flat}},
+        "ffn": {
+            "inner": {"W": WAVE + shift, "b": np.zeros(6)},
+            "outer": {"W": WAVE.T - shift, "b": flat},
+        },
         "ffn_norm": norm,
     }
 
@@ -30,13 +41,18 @@ def _layer(shift):
 LAYERS = [_layer(shift) for shift in (0.0, 0.5, -1.0)]
 X = np.array([[[1.0, -1, 1, -1], [2, 0, -1, -1], [0, 1, 0, -1]]])  # (B, T, H)
 MASK = np.array([[1, 1, 0]])
-CLS = np.array([[[0.5, -1, 0, 1], [1, 1, 0, 0], [0, 2, 0, 0]],
-                [[0.0, 0, 1, 2], [3, 0, 0, 0], [0, 0, 0, -1]]])  # (B, T, H)
+CLS = np.array(
+    [
+        [[0.5, -1, 0, 1], [1, 1, 0, 0], [0, 2, 0, 0]],
+        [[0.0, 0, 1, 2], [3, 0, 0, 0], [0, 0, 0, -1]],
+    ]
+)  # (B, T, H)
 POOL_W = np.array([[1.0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 2, 0], [0, -1, 0, 0.5]])
 POOL_B = np.array([0.0, 0.5, 0.0, -0.5])
 
 
 # ------------------------------------------------------------------- count
+
 
 def my_count(V, P, S, H, F, L, A):
     embeddings = (V + P + S) * H + 2 * H
@@ -81,6 +97,7 @@ def _three_maps(V, P, S, H, F, L, A):
 
 # ------------------------------------------------------------------- stack
 
+
 def my_encoder(x, layers, attention_mask, config):
     states = [x]
     for params in layers:
@@ -90,8 +107,9 @@ def my_encoder(x, layers, attention_mask, config):
 
 
 def _all_read_the_embeddings(x, layers, attention_mask, config):
-    states = [x] + [bert_np.encoder_layer(x, params, attention_mask, config)[0]
-                    for params in layers]
+    states = [x] + [
+        bert_np.encoder_layer(x, params, attention_mask, config)[0] for params in layers
+    ]
     return np.stack(states)
 
 
@@ -120,6 +138,7 @@ def _without_the_mask(x, layers, attention_mask, config):
 
 
 # ------------------------------------------------------------------ pooler
+
 
 def my_pool(x, W, b):
     return np.tanh(x[:, 0] @ W + b)
@@ -151,11 +170,15 @@ def _transposed(x, W, b):
 
 # --------------------------------------------------------------------- lab
 
-LAB = ("Run patient {0} and compare it with the healthy run. Set `patient_{0}` to the "
-       "first stage that is wrong, as `compare` writes it, such as "
-       '"layers.1.ffn.inner". Then say in one sentence what is broken{1}.')
-LOOK = ("`compare(healthy, broken_bert({}, ids, tiny, config))` holds the two traces "
-        "against each other; `.stage` is the name.")
+LAB = (
+    "Run patient {0} and compare it with the healthy run. Set `patient_{0}` to the "
+    "first stage that is wrong, as `compare` writes it, such as "
+    '"layers.1.ffn.inner". Then say in one sentence what is broken{1}.'
+)
+LOOK = (
+    "`compare(healthy, broken_bert({}, ids, tiny, config))` holds the two traces "
+    "against each other; `.stage` is the name."
+)
 
 
 def _patient(number, minutes, stage, hint, mistakes, remark=""):
@@ -169,9 +192,13 @@ def _patient(number, minutes, stage, hint, mistakes, remark=""):
         hints=(LOOK.format(number), hint),
         solution=stage,
         name=f"patient_{number}",
-        mistakes=(*(Mistake(*mistake) for mistake in mistakes), Mistake(
-            stage.replace("layers.0", "layers.1"),
-            "layer 1 is wrong too, for it reads a wrong layer 0: take the first")),
+        mistakes=(
+            *(Mistake(*mistake) for mistake in mistakes),
+            Mistake(
+                stage.replace("layers.0", "layers.1"),
+                "layer 1 is wrong too, for it reads a wrong layer 0: take the first",
+            ),
+        ),
     )
 
 
@@ -182,7 +209,7 @@ EXERCISES = (
         level=1,
         minutes=4,
         task="Write `my_pool(x, W, b)` for x of shape (B, T, H): the pooled vectors, "
-             "of shape (B, H).",
+        "of shape (B, H).",
         hints=(
             "Only one of the T rows of each sequence is read. Which is `[CLS]`?",
             "Row 0 of each sequence is x[:, 0], of shape (B, H). Then the linear map, "
@@ -190,13 +217,22 @@ EXERCISES = (
         ),
         solution=my_pool,
         mistakes=(
-            Mistake(_cls_row, "that is the [CLS] row itself: the pooler maps it by W "
-                              "and b, then tanh"),
+            Mistake(
+                _cls_row,
+                "that is the [CLS] row itself: the pooler maps it by W "
+                "and b, then tanh",
+            ),
             Mistake(_no_tanh, "the tanh is missing"),
-            Mistake(_mean_of_tokens, "you pooled the mean of the tokens: BERT's pooler "
-                                     "reads the first token alone"),
-            Mistake(_first_sequence, "x[0] is all tokens of the first sequence; you "
-                                     "need the first token of all sequences, x[:, 0]"),
+            Mistake(
+                _mean_of_tokens,
+                "you pooled the mean of the tokens: BERT's pooler "
+                "reads the first token alone",
+            ),
+            Mistake(
+                _first_sequence,
+                "x[0] is all tokens of the first sequence; you "
+                "need the first token of all sequences, x[:, 0]",
+            ),
             Mistake(_all_tokens, "you mapped every token: only [CLS], x[:, 0]"),
             Mistake(_transposed, "W is (in, out): x @ W, not x @ W.T"),
         ),
@@ -208,9 +244,9 @@ EXERCISES = (
         level=2,
         minutes=6,
         task="Write `my_encoder(x, layers, attention_mask, config)` for x of shape "
-             "(B, T, H) and a list of L layers' parameters. Return all L + 1 hidden "
-             "states as one array (L + 1, B, T, H), x first. You may call "
-             "`bert_np.encoder_layer`, which returns two things.",
+        "(B, T, H) and a list of L layers' parameters. Return all L + 1 hidden "
+        "states as one array (L + 1, B, T, H), x first. You may call "
+        "`bert_np.encoder_layer`, which returns two things.",
         hints=(
             "A loop over the layers. What must happen to x in each round, so that the "
             "next layer reads what this one wrote?",
@@ -219,20 +255,31 @@ EXERCISES = (
         ),
         solution=my_encoder,
         mistakes=(
-            Mistake(_all_read_the_embeddings, "each of your layers reads the "
-                                              "embeddings: hand x on from layer to "
-                                              "layer"),
-            Mistake(_first_layer_again, "you run the first layer's parameters L "
-                                        "times: each layer has its own"),
-            Mistake(_from_the_top, "the layers run in the wrong order: layers[0] is "
-                                   "first"),
-            Mistake(_without_the_embeddings, "L + 1 states: the embeddings x are the "
-                                             "first"),
-            Mistake(_without_the_last, "L + 1 states: the output of the last layer is "
-                                       "missing; append after each layer"),
+            Mistake(
+                _all_read_the_embeddings,
+                "each of your layers reads the "
+                "embeddings: hand x on from layer to "
+                "layer",
+            ),
+            Mistake(
+                _first_layer_again,
+                "you run the first layer's parameters L times: each layer has its own",
+            ),
+            Mistake(
+                _from_the_top, "the layers run in the wrong order: layers[0] is first"
+            ),
+            Mistake(
+                _without_the_embeddings, "L + 1 states: the embeddings x are the first"
+            ),
+            Mistake(
+                _without_the_last,
+                "L + 1 states: the output of the last layer is "
+                "missing; append after each layer",
+            ),
             Mistake(_only_the_last, "that is the last state alone: return all L + 1"),
-            Mistake(_without_the_mask, "the attention mask is not handed on to the "
-                                       "layers"),
+            Mistake(
+                _without_the_mask, "the attention mask is not handed on to the layers"
+            ),
         ),
         cases=((X, LAYERS, MASK, CONFIG), (-X, LAYERS[1:], MASK, CONFIG)),
     ),
@@ -242,9 +289,9 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_count(V, P, S, H, F, L, A)`: the number of parameters of a "
-             "BERT with embeddings, L layers and pooler, without the pre-training "
-             "heads. V words, P positions, S segments, hidden size H, feed-forward "
-             "size F, A attention heads.",
+        "BERT with embeddings, L layers and pooler, without the pre-training "
+        "heads. V words, P positions, S segments, hidden size H, feed-forward "
+        "size F, A attention heads.",
         hints=(
             "Embeddings, one layer, pooler. A linear map from I to O numbers has "
             "I·O + O, a norm over H numbers 2·H. One of the seven letters is not "
@@ -254,19 +301,29 @@ EXERCISES = (
         ),
         solution=my_count,
         mistakes=(
-            Mistake(_layers_alone, "that is the layers alone, 85,054,464 for "
-                                   "BERT-Base: embeddings and pooler are missing"),
+            Mistake(
+                _layers_alone,
+                "that is the layers alone, 85,054,464 for "
+                "BERT-Base: embeddings and pooler are missing",
+            ),
             Mistake(_no_pooler, "the pooler is missing: H·H + H"),
-            Mistake(_no_biases, "the biases are missing: a linear map from I to O "
-                                "numbers has I·O + O"),
-            Mistake(_no_norms, "the norms are missing: each has a gamma and a beta, "
-                               "2·H"),
+            Mistake(
+                _no_biases,
+                "the biases are missing: a linear map from I to O numbers has I·O + O",
+            ),
+            Mistake(
+                _no_norms, "the norms are missing: each has a gamma and a beta, 2·H"
+            ),
             Mistake(_one_norm, "a layer has two norms, one after each residual sum"),
             Mistake(_no_norm_of_embeddings, "the embeddings have a norm too: 2·H"),
-            Mistake(_for_each_head, "the heads share the H numbers: A does not "
-                                    "change the count"),
-            Mistake(_three_maps, "attention has four linear maps: query, key, value "
-                                 "and output"),
+            Mistake(
+                _for_each_head,
+                "the heads share the H numbers: A does not change the count",
+            ),
+            Mistake(
+                _three_maps,
+                "attention has four linear maps: query, key, value and output",
+            ),
         ),
         cases=(
             (13, 16, 2, 4, 8, 2, 2),
@@ -275,55 +332,100 @@ EXERCISES = (
         ),
     ),
     _patient(
-        1, 3, "layers.0.attention.probs",
+        1,
+        3,
+        "layers.0.attention.probs",
         "The scores are still right, and what is made of them is not. Sum the rows and "
         "the columns of its probs, as in chapter 03.",
-        (("layers.0.attention.context", "the context is wrong because its shares are: "
-                                        "look one stage earlier"),
-         ("layers.0.attention.masked_scores", "the masked scores of the two runs "
-                                              "agree: the fault comes after them"),
-         ("layers.0.attention", "name the stage in it, such as "
-                                '"layers.0.attention.q"')),
+        (
+            (
+                "layers.0.attention.context",
+                "the context is wrong because its shares are: look one stage earlier",
+            ),
+            (
+                "layers.0.attention.masked_scores",
+                "the masked scores of the two runs agree: the fault comes after them",
+            ),
+            (
+                "layers.0.attention",
+                'name the stage in it, such as "layers.0.attention.q"',
+            ),
+        ),
     ),
     _patient(
-        2, 3, "layers.0.ffn.activated",
+        2,
+        3,
+        "layers.0.ffn.activated",
         "What goes into the bend agrees, what comes out does not, by less than 0.001. "
         "Chapter 06 had two forms of one function.",
-        (("layers.0.ffn.outer", "outer is wrong because it is computed from a wrong "
-                                "stage: look one stage earlier"),
-         ("layers.0.ffn.inner", "inner, before the bend, agrees in both runs"),
-         ("layers.0.output", "the layer's output is wrong since its feed-forward is: "
-                             "look earlier")),
+        (
+            (
+                "layers.0.ffn.outer",
+                "outer is wrong because it is computed from a wrong "
+                "stage: look one stage earlier",
+            ),
+            ("layers.0.ffn.inner", "inner, before the bend, agrees in both runs"),
+            (
+                "layers.0.output",
+                "the layer's output is wrong since its feed-forward is: look earlier",
+            ),
+        ),
     ),
     _patient(
-        3, 3, "layers.0.attention.context",
+        3,
+        3,
+        "layers.0.attention.context",
         "The shares and the values are right, each head's product too. Then A heads of "
         "D numbers become one row of H again (chapter 05).",
-        (("layers.0.attention.output", "the output map is right; it gets a wrong "
-                                       "context"),
-         ("layers.0.attention.probs", "the shares agree in both runs: look one stage "
-                                      "later"),
-         ("layers.0.attention.v", "the values agree in both runs")),
+        (
+            (
+                "layers.0.attention.output",
+                "the output map is right; it gets a wrong context",
+            ),
+            (
+                "layers.0.attention.probs",
+                "the shares agree in both runs: look one stage later",
+            ),
+            ("layers.0.attention.v", "the values agree in both runs"),
+        ),
     ),
     _patient(
-        4, 4, "layers.0.attention.masked_scores",
+        4,
+        4,
+        "layers.0.attention.masked_scores",
         "Run it on the first sequence alone, which has no padding: then it is well.",
-        (("layers.0.attention.probs", "the softmax is right; it gets wrong scores: "
-                                      "look one stage earlier"),
-         ("layers.0.attention.scores", "the scores before the mask agree in both "
-                                       "runs")),
+        (
+            (
+                "layers.0.attention.probs",
+                "the softmax is right; it gets wrong scores: look one stage earlier",
+            ),
+            (
+                "layers.0.attention.scores",
+                "the scores before the mask agree in both runs",
+            ),
+        ),
         remark=", and why nobody notices with one sentence at a time",
     ),
     _patient(
-        5, 4, "layers.0.attention_norm.residual",
+        5,
+        4,
+        "layers.0.attention_norm.residual",
         "`residual` is the sum x + update. Subtract attention's output from each of "
         "the two residuals: what is left?",
-        (("layers.0.attention_norm.output", "the norm is right; it gets a wrong sum: "
-                                            "look one stage earlier"),
-         ("layers.0.attention.output", "attention's output agrees in both runs: the "
-                                       "fault comes after it"),
-         ("layers.0.output", "the layer's output is wrong since an earlier stage is: "
-                             "look earlier")),
+        (
+            (
+                "layers.0.attention_norm.output",
+                "the norm is right; it gets a wrong sum: look one stage earlier",
+            ),
+            (
+                "layers.0.attention.output",
+                "attention's output agrees in both runs: the fault comes after it",
+            ),
+            (
+                "layers.0.output",
+                "the layer's output is wrong since an earlier stage is: look earlier",
+            ),
+        ),
         remark="; compare has no ready word for this one",
     ),
 )

@@ -17,8 +17,9 @@ X = np.array([[1.0, -1, 1, -1], [0.5, 2, -1, 0], [3, 0, 0, 1]])  # (T, H)
 W = np.array([[0.0, 2, 0, 0], [0, 0, 0, 2], [2, 0, 0, 0], [0, 0, 2, 1]])
 B = np.array([0.0, 0.5, 0, -0.5])
 GAMMA, BETA = np.array([1.0, 2, 1, 1]), np.array([0.0, 0, 0.5, 0])
-TABLE = np.array([[1.0, 1, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0], [1, 0, 0, 1],
-                  [-1, 2, 0, 1]])  # (V, H)
+TABLE = np.array(
+    [[1.0, 1, 0, 0], [1, 0, 0, 0], [0, 1, 1, 0], [1, 0, 0, 1], [-1, 2, 0, 1]]
+)  # (V, H)
 BIAS = np.array([0.0, 0.25, 0, -0.5, 1])
 
 LOGITS = np.array([[2.0, 1, 0, 0], [0, 0, 0, 0], [5, 1, 1, 3], [0, 1, 2, 3]])
@@ -28,6 +29,7 @@ HUGE_LABELS = np.array([1, 1, -100])
 
 
 # ----------------------------------------------------------------- masking
+
 
 def my_mask(ids, chance, fate, random_ids):
     chosen = (chance < 0.15) & (ids > 4)
@@ -79,6 +81,7 @@ def _labels_of_the_masked(ids, chance, fate, random_ids):
 
 # -------------------------------------------------------------------- head
 
+
 def my_mlm_logits(x, W, b, gamma, beta, word, bias):
     y = bert_np.gelu(x @ W + b)
     y = bert_np.layer_norm(y, gamma, beta, eps=1e-12)
@@ -112,6 +115,7 @@ def _shares(x, W, b, gamma, beta, word, bias):
 
 
 # -------------------------------------------------------------------- loss
+
 
 def my_loss(logits, labels):
     rows = np.flatnonzero(labels != -100)
@@ -163,11 +167,11 @@ EXERCISES = (
         level=2,
         minutes=9,
         task="Write `my_mask(ids, chance, fate, random_ids)` for four arrays of shape "
-             "(T,). A token is chosen where its chance is below 0.15, but never a "
-             "special one (ids 0 to 4). Of the chosen, those with a fate below 0.8 "
-             "become [MASK] (id 4), those from 0.8 up to 0.9 get the id in random_ids, "
-             "the others stay. Return the masked ids, and the labels: the right id "
-             "where one was chosen, -100 elsewhere.",
+        "(T,). A token is chosen where its chance is below 0.15, but never a "
+        "special one (ids 0 to 4). Of the chosen, those with a fate below 0.8 "
+        "become [MASK] (id 4), those from 0.8 up to 0.9 get the id in random_ids, "
+        "the others stay. Return the masked ids, and the labels: the right id "
+        "where one was chosen, -100 elsewhere.",
         hints=(
             "First an array of bools: chosen. Then np.where(condition, this, that), "
             "once for each kind of fate. The labels know nothing of fate.",
@@ -176,27 +180,47 @@ EXERCISES = (
         ),
         solution=my_mask,
         mistakes=(
-            Mistake(_specials_too, "you chose special tokens too: ids 0 to 4 are never "
-                                   "asked for"),
-            Mistake(_always_mask, "all chosen tokens became [MASK]: only 80 % do, 10 % "
-                                  "get a random word, 10 % stay"),
-            Mistake(_never_kept,
-                    "no chosen token stays as it was: from 0.9 on it does"),
-            Mistake(_never_random, "no chosen token got a random word: from 0.8 up to "
-                                   "0.9 it does"),
-            Mistake(_labels_of_padding, "0 is an id, that of [PAD]: where nothing is "
-                                        "asked the label is -100"),
-            Mistake(_labels_everywhere, "labels only where a token was chosen, -100 "
-                                        "elsewhere"),
-            Mistake(_labels_where_changed, "a chosen token that stays as it was has a "
-                                           "label too"),
-            Mistake(_labels_of_the_masked, "the label is the right id, from before the "
-                                           "masking"),
+            Mistake(
+                _specials_too,
+                "you chose special tokens too: ids 0 to 4 are never asked for",
+            ),
+            Mistake(
+                _always_mask,
+                "all chosen tokens became [MASK]: only 80 % do, 10 % "
+                "get a random word, 10 % stay",
+            ),
+            Mistake(
+                _never_kept, "no chosen token stays as it was: from 0.9 on it does"
+            ),
+            Mistake(
+                _never_random,
+                "no chosen token got a random word: from 0.8 up to 0.9 it does",
+            ),
+            Mistake(
+                _labels_of_padding,
+                "0 is an id, that of [PAD]: where nothing is asked the label is -100",
+            ),
+            Mistake(
+                _labels_everywhere,
+                "labels only where a token was chosen, -100 elsewhere",
+            ),
+            Mistake(
+                _labels_where_changed,
+                "a chosen token that stays as it was has a label too",
+            ),
+            Mistake(
+                _labels_of_the_masked,
+                "the label is the right id, from before the masking",
+            ),
         ),
         cases=(
             (IDS, CHANCE, FATE, RANDOM_IDS),
-            (np.array([2, 5, 6, 7, 3]), np.array([0.0, 0.1, 0.15, 0.14, 0.0]),
-             np.array([0.5, 0.95, 0.1, 0.8, 0.85]), np.array([9, 8, 7, 6, 5])),
+            (
+                np.array([2, 5, 6, 7, 3]),
+                np.array([0.0, 0.1, 0.15, 0.14, 0.0]),
+                np.array([0.5, 0.95, 0.1, 0.8, 0.85]),
+                np.array([9, 8, 7, 6, 5]),
+            ),
         ),
     ),
     Exercise(
@@ -205,8 +229,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="Write `my_mlm_logits(x, W, b, gamma, beta, word, bias)` for x of shape "
-             "(T, H) and the word table of shape (V, H): the logits, (T, V). You may "
-             "call `bert_np.gelu` and `bert_np.layer_norm` (eps=1e-12).",
+        "(T, H) and the word table of shape (V, H): the logits, (T, V). You may "
+        "call `bert_np.gelu` and `bert_np.layer_norm` (eps=1e-12).",
         hints=(
             "Three steps before the word table: linear map, bend, norm.",
             "y = layer_norm(gelu(x @ W + b), gamma, beta, eps=1e-12); then the word "
@@ -214,16 +238,21 @@ EXERCISES = (
         ),
         solution=my_mlm_logits,
         mistakes=(
-            Mistake(_one_linear_layer, "that is one linear layer: before the word "
-                                       "table come a dense layer, GELU and a norm"),
+            Mistake(
+                _one_linear_layer,
+                "that is one linear layer: before the word "
+                "table come a dense layer, GELU and a norm",
+            ),
             Mistake(_no_gelu, "the GELU after the dense layer is missing"),
             Mistake(_no_norm, "the norm before the word table is missing"),
             Mistake(_norm_first, "the order is dense, GELU, norm"),
             Mistake(_no_bias, "the bias, one number for each word, is missing"),
             Mistake(_shares, "those are probabilities: logits are before the softmax"),
         ),
-        cases=((X, W, B, GAMMA, BETA, TABLE, BIAS),
-               (-X[:2], W.T, -B, GAMMA, BETA, TABLE[:3], BIAS[:3])),
+        cases=(
+            (X, W, B, GAMMA, BETA, TABLE, BIAS),
+            (-X[:2], W.T, -B, GAMMA, BETA, TABLE[:3], BIAS[:3]),
+        ),
     ),
     Exercise(
         id="08.loss",
@@ -231,8 +260,8 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_loss(logits, labels)` for logits (T, V) and labels (T,): the "
-             "mean cross-entropy over the positions whose label is not -100. It must "
-             "also work for logits near 800.",
+        "mean cross-entropy over the positions whose label is not -100. It must "
+        "also work for logits near 800.",
         hints=(
             "First keep only the rows that are asked for. The loss of a row is "
             "log(sum(exp(z))) − z[label]; how can exp(800) be avoided?",
@@ -241,17 +270,27 @@ EXERCISES = (
         ),
         solution=my_loss,
         mistakes=(
-            Mistake(_mean_over_all, "you divided by the number of all positions: only "
-                                    "by those with a label"),
+            Mistake(
+                _mean_over_all,
+                "you divided by the number of all positions: only "
+                "by those with a label",
+            ),
             Mistake(_sum, "that is the sum: take the mean over the labelled positions"),
-            Mistake(_ignored_as_word_0, "you took -100 for word 0: such positions have "
-                                        "no loss at all"),
-            Mistake(_naive, "exp overflows for large logits: subtract each row's "
-                            "maximum"),
-            Mistake(_log_of_softmax, "a probability became 0, and its log is -inf: "
-                                     "stay with logs, log(sum(exp(z))) − z[label]"),
-            Mistake(_base_two, "that is in bits, with log2: BERT's loss is in nats, "
-                               "np.log"),
+            Mistake(
+                _ignored_as_word_0,
+                "you took -100 for word 0: such positions have no loss at all",
+            ),
+            Mistake(
+                _naive, "exp overflows for large logits: subtract each row's maximum"
+            ),
+            Mistake(
+                _log_of_softmax,
+                "a probability became 0, and its log is -inf: "
+                "stay with logs, log(sum(exp(z))) − z[label]",
+            ),
+            Mistake(
+                _base_two, "that is in bits, with log2: BERT's loss is in nats, np.log"
+            ),
             Mistake(_sign, "the sign: a loss is not negative"),
         ),
         cases=((LOGITS, LABELS), (HUGE, HUGE_LABELS), (HUGE, np.array([0, 1, 3]))),
@@ -261,10 +300,10 @@ EXERCISES = (
         title="The best possible loss",
         level=2,
         minutes=5,
-        task='In the toy language whoever is thirsty drinks water, milk, tea or juice, '
-             'each equally often. Set `best` to the smallest mean loss, in nats, that '
-             'any model can reach at the [MASK] of "lisa was thirsty . she drank the '
-             '[MASK] ." The vocabulary has 140 tokens.',
+        task="In the toy language whoever is thirsty drinks water, milk, tea or juice, "
+        "each equally often. Set `best` to the smallest mean loss, in nats, that "
+        'any model can reach at the [MASK] of "lisa was thirsty . she drank the '
+        '[MASK] ." The vocabulary has 140 tokens.',
         hints=(
             "The best model gives each word the share that it really has. Which share "
             "does it give to the word that stands there?",
@@ -274,13 +313,20 @@ EXERCISES = (
         name="best",
         tolerance=5e-3,
         mistakes=(
-            Mistake(0.0, "a loss of 0 would mean to know which of the four it is: "
-                         "nothing in the text tells"),
-            Mistake(4.9416, "that is ln 140, the loss of a model that knows nothing: "
-                            "only four words are possible here"),
+            Mistake(
+                0.0,
+                "a loss of 0 would mean to know which of the four it is: "
+                "nothing in the text tells",
+            ),
+            Mistake(
+                4.9416,
+                "that is ln 140, the loss of a model that knows nothing: "
+                "only four words are possible here",
+            ),
             Mistake(0.25, "0.25 is the probability: the loss is −ln 0.25"),
-            Mistake(2.0, "that is in bits, log2: the course counts in nats, with "
-                         "np.log"),
+            Mistake(
+                2.0, "that is in bits, log2: the course counts in nats, with np.log"
+            ),
         ),
     ),
 )

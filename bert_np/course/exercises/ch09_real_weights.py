@@ -11,8 +11,9 @@ def damage(params):
     """Return the parameters with one fault in one layer, all shapes right."""
     layers = list(params["layers"])
     attention = layers[4]["attention"]
-    layers[4] = layers[4] | {"attention": attention | {
-        "query": attention["key"], "key": attention["query"]}}
+    layers[4] = layers[4] | {
+        "attention": attention | {"query": attention["key"], "key": attention["query"]}
+    }
     return params | {"layers": layers}
 
 
@@ -22,20 +23,25 @@ def _file(tensors, padding=0):
     for name, values in tensors.items():
         values = np.array(values, "<f4")
         ends = [len(data), len(data) + values.nbytes]
-        header[name] = {"dtype": "F32", "shape": list(values.shape),
-                        "data_offsets": ends}
+        header[name] = {
+            "dtype": "F32",
+            "shape": list(values.shape),
+            "data_offsets": ends,
+        }
         data += values.tobytes()
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8 + padding)  # spaces may follow the header
     return len(text).to_bytes(8, "little") + text + data
 
 
-FILE = _file({"bias": [0.5, -1.5], "weight": [[1, 2, 3], [4, 5, 6]],
-              "scale": [2.0, 4.0, 8.0]})
+FILE = _file(
+    {"bias": [0.5, -1.5], "weight": [[1, 2, 3], [4, 5, 6]], "scale": [2.0, 4.0, 8.0]}
+)
 SQUARE = _file({"weight": [[1, 2], [3, 4]], "bias": [7.0, 9.0]}, padding=64)
 
 
 # --------------------------------------------------------------- one tensor
+
 
 def my_tensor(data, name):
     length = int.from_bytes(data[:8], "little")
@@ -145,8 +151,8 @@ EXERCISES = (
         level=3,
         minutes=10,
         task="Write `my_tensor(data, name)`: data is the whole file as bytes, name a "
-             "tensor in it, of kind F32. Return it as an array of its shape. Use "
-             "`int.from_bytes`, `json.loads` and `np.frombuffer`, no other reader.",
+        "tensor in it, of kind F32. Return it as an array of its shape. Use "
+        "`int.from_bytes`, `json.loads` and `np.frombuffer`, no other reader.",
         hints=(
             "The first 8 bytes say how long the header is. Where do the numbers "
             "begin, and from where do the offsets count?",
@@ -155,22 +161,37 @@ EXERCISES = (
         ),
         solution=my_tensor,
         mistakes=(
-            Mistake(_eight_bytes_early, "you begin 8 bytes too early: the numbers come "
-                                        "after the 8 bytes and the header"),
-            Mistake(_from_the_start, "the offsets count from the end of the header, "
-                                     "not from the start of the file: add 8 + length"),
-            Mistake(_always_the_first, "you always read the first tensor: add the "
-                                       "beginning of data_offsets"),
+            Mistake(
+                _eight_bytes_early,
+                "you begin 8 bytes too early: the numbers come "
+                "after the 8 bytes and the header",
+            ),
+            Mistake(
+                _from_the_start,
+                "the offsets count from the end of the header, "
+                "not from the start of the file: add 8 + length",
+            ),
+            Mistake(
+                _always_the_first,
+                "you always read the first tensor: add the beginning of data_offsets",
+            ),
             Mistake(_flat, "the numbers are right: give them their shape"),
-            Mistake(_turned, "that is transposed: return it as it stands in the file, "
-                             "the turning comes later"),
-            Mistake(_shape_turned, "the shape is turned round: reshape to the shape in "
-                                   "the header"),
-            Mistake(_big_endian, "the bytes of each number are read in the wrong "
-                                 'order: little-endian, "<f4"'),
+            Mistake(
+                _turned,
+                "that is transposed: return it as it stands in the file, "
+                "the turning comes later",
+            ),
+            Mistake(
+                _shape_turned,
+                "the shape is turned round: reshape to the shape in the header",
+            ),
+            Mistake(
+                _big_endian,
+                "the bytes of each number are read in the wrong "
+                'order: little-endian, "<f4"',
+            ),
         ),
-        cases=((FILE, "weight"), (FILE, "scale"), (SQUARE, "weight"),
-               (SQUARE, "bias")),
+        cases=((FILE, "weight"), (FILE, "scale"), (SQUARE, "weight"), (SQUARE, "bias")),
     ),
     Exercise(
         id="09.name",
@@ -178,9 +199,9 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_name(layer, part, array)`: HuggingFace's name of an array of "
-             'an encoder layer. `my_name(3, "ffn.inner", "W")` is '
-             '"encoder.layer.3.intermediate.dense.weight". The eight parts and four '
-             "arrays stand in the table above.",
+        'an encoder layer. `my_name(3, "ffn.inner", "W")` is '
+        '"encoder.layer.3.intermediate.dense.weight". The eight parts and four '
+        "arrays stand in the table above.",
         hints=(
             "A dict from our eight parts to theirs, and one from our four array names "
             'to "weight" or "bias".',
@@ -189,17 +210,26 @@ EXERCISES = (
         ),
         solution=my_name,
         mistakes=(
-            Mistake(_norms_exchanged, "the two norms are exchanged: the one behind "
-                                      "attention is attention.output.LayerNorm"),
+            Mistake(
+                _norms_exchanged,
+                "the two norms are exchanged: the one behind "
+                "attention is attention.output.LayerNorm",
+            ),
             Mistake(_without_self, "query, key and value stand under attention.self"),
-            Mistake(_one_digit, "layer 11 became layer 1: a layer's number may have "
-                                "two digits"),
-            Mistake(_gamma_and_beta, "gamma is called weight, and beta bias, in files "
-                                     "of today"),
+            Mistake(
+                _one_digit,
+                "layer 11 became layer 1: a layer's number may have two digits",
+            ),
+            Mistake(
+                _gamma_and_beta,
+                "gamma is called weight, and beta bias, in files of today",
+            ),
             Mistake(_layers, 'it is "encoder.layer.", without an s'),
         ),
-        cases=(*((11, part, "gamma" if "norm" in part else "W") for part in PARTS),
-               *((2, part, "beta" if "norm" in part else "b") for part in PARTS)),
+        cases=(
+            *((11, part, "gamma" if "norm" in part else "W") for part in PARTS),
+            *((2, part, "beta" if "norm" in part else "b") for part in PARTS),
+        ),
     ),
     Exercise(
         id="09.square",
@@ -207,8 +237,8 @@ EXERCISES = (
         level=2,
         minutes=5,
         task="BERT-Base (12 layers and pooler, without heads) has 73 weight matrices W "
-             "of linear maps. Somebody forgets the transpose for all of them. Set "
-             "`unseen` to the number of matrices that still have the right shape.",
+        "of linear maps. Somebody forgets the transpose for all of them. Set "
+        "`unseen` to the number of matrices that still have the right shape.",
         hints=(
             "A transposed matrix has another shape, unless it is square. Which maps "
             "go from H to H?",
@@ -218,13 +248,20 @@ EXERCISES = (
         solution=49,
         name="unseen",
         mistakes=(
-            Mistake(24, "those are the ones that the check does see: the two of each "
-                        "feed-forward network"),
+            Mistake(
+                24,
+                "those are the ones that the check does see: the two of each "
+                "feed-forward network",
+            ),
             Mistake(48, "the pooler's matrix is square too"),
-            Mistake(36, "query, key and value, and what else? Attention has an output "
-                        "map, and there is the pooler"),
-            Mistake(37, "you left out one square matrix in each layer: attention has "
-                        "four"),
+            Mistake(
+                36,
+                "query, key and value, and what else? Attention has an output "
+                "map, and there is the pooler",
+            ),
+            Mistake(
+                37, "you left out one square matrix in each layer: attention has four"
+            ),
             Mistake(0, "a square matrix keeps its shape when it is transposed"),
         ),
     ),
@@ -234,9 +271,9 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="`damaged` holds MiniLM's parameters with one fault in one layer. Run "
-             "both on our sentence with a trace each, and compare. Set `fault` to the "
-             'first stage that differs, such as "layers.1.ffn.inner". Then say what is '
-             "wrong with the file.",
+        "both on our sentence with a trace each, and compare. Set `fault` to the "
+        'first stage that differs, such as "layers.1.ffn.inner". Then say what is '
+        "wrong with the file.",
         hints=(
             "Two empty dicts: bert_np.bert(ids, params, config, trace=a), the same "
             "with damaged and trace=b. Then print(bert_np.compare(a, b)).",
@@ -246,17 +283,29 @@ EXERCISES = (
         solution="layers.4.attention.q",
         name="fault",
         mistakes=(
-            Mistake("layers.4.attention.k", "k differs as well; which stage comes "
-                                            "before it?"),
-            Mistake("layers.4.attention.scores", "the scores are wrong because what is "
-                                                 "multiplied is: look earlier"),
-            Mistake("layers.5.attention.q", "layer 5 is wrong because it reads a wrong "
-                                            "layer 4: take the first stage"),
-            Mistake("layers.4.attention.query", "that is the name of the parameters: "
-                                                "what the run made of them, the stage, "
-                                                "is called q"),
-            Mistake("layers.4.attention", "name the stage in it, such as "
-                                          '"layers.4.attention.v"'),
+            Mistake(
+                "layers.4.attention.k",
+                "k differs as well; which stage comes before it?",
+            ),
+            Mistake(
+                "layers.4.attention.scores",
+                "the scores are wrong because what is multiplied is: look earlier",
+            ),
+            Mistake(
+                "layers.5.attention.q",
+                "layer 5 is wrong because it reads a wrong "
+                "layer 4: take the first stage",
+            ),
+            Mistake(
+                "layers.4.attention.query",
+                "that is the name of the parameters: "
+                "what the run made of them, the stage, "
+                "is called q",
+            ),
+            Mistake(
+                "layers.4.attention",
+                'name the stage in it, such as "layers.4.attention.v"',
+            ),
         ),
     ),
 )

@@ -5,11 +5,18 @@ import numpy as np
 from bert_np.course.exercise import Exercise, Mistake
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3]])
-LONGER = np.array([[0.4, 0.3, 0.2, 0.1], [0.9, 0.0, 0.1, 0.0], [0.1, 0.8, 0.0, 0.1],
-                   [0.0, 0.2, 0.7, 0.1]])
+LONGER = np.array(
+    [
+        [0.4, 0.3, 0.2, 0.1],
+        [0.9, 0.0, 0.1, 0.0],
+        [0.1, 0.8, 0.0, 0.1],
+        [0.0, 0.2, 0.7, 0.1],
+    ]
+)
 
 
 # ---------------------------------------------------------- previous token
+
 
 def my_previous_share(probs):
     shares = [probs[i, i - 1] for i in range(1, len(probs))]
@@ -42,6 +49,7 @@ def _shares_listed(probs):
 
 # ------------------------------------------------------------- real tokens
 
+
 def my_mean_over_real(values, attention_mask):
     real = attention_mask == 1
     return values[real].mean()
@@ -71,8 +79,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_previous_share(probs)` for one map of shape (T, T): the mean "
-             "share that a token gives to the token before it, over all tokens that "
-             "have one.",
+        "share that a token gives to the token before it, over all tokens that "
+        "have one.",
         hints=(
             "Row i looks, column j is looked at. Which column is the token before "
             "row i? Which row has none?",
@@ -81,16 +89,31 @@ EXERCISES = (
         ),
         solution=my_previous_share,
         mistakes=(
-            Mistake(_next_token, "that is the next token: the token before stands "
-                                 "below the diagonal, at probs[i, i - 1]"),
-            Mistake(_own_token, "that is the token itself, the diagonal: the token "
-                                "before is one column to the left"),
-            Mistake(_summed, "that is the sum: divide by the number of tokens that "
-                             "have one before them, T - 1"),
-            Mistake(_divided_by_all, "you divided by T: token 0 has none before it, so "
-                                     "only T - 1 tokens count"),
-            Mistake(_wraps_around, "row 0 asks for column -1, and NumPy gives the last "
-                                   "one: begin at row 1"),
+            Mistake(
+                _next_token,
+                "that is the next token: the token before stands "
+                "below the diagonal, at probs[i, i - 1]",
+            ),
+            Mistake(
+                _own_token,
+                "that is the token itself, the diagonal: the token "
+                "before is one column to the left",
+            ),
+            Mistake(
+                _summed,
+                "that is the sum: divide by the number of tokens that "
+                "have one before them, T - 1",
+            ),
+            Mistake(
+                _divided_by_all,
+                "you divided by T: token 0 has none before it, so "
+                "only T - 1 tokens count",
+            ),
+            Mistake(
+                _wraps_around,
+                "row 0 asks for column -1, and NumPy gives the last "
+                "one: begin at row 1",
+            ),
             Mistake(_shares_listed, "these are the right shares: now take their mean"),
         ),
         cases=((PROBS,), (LONGER,)),
@@ -100,9 +123,9 @@ EXERCISES = (
         title="Where does it go?",
         level=1,
         minutes=3,
-        task='Before you run on: which token gets the most attention of MiniLM over '
-             '40 sentences? Set `sink` to `"[CLS]"`, `"[SEP]"`, `"self"` (the token '
-             'that looks) or `"previous"`.',
+        task="Before you run on: which token gets the most attention of MiniLM over "
+        '40 sentences? Set `sink` to `"[CLS]"`, `"[SEP]"`, `"self"` (the token '
+        'that looks) or `"previous"`.',
         hints=(
             "Look at the grid of all heads: which column is bright in most maps?",
             "It is the first column. Which token stands first in every sentence?",
@@ -110,12 +133,21 @@ EXERCISES = (
         solution="[CLS]",
         name="sink",
         mistakes=(
-            Mistake("[SEP]", "in BERT-Base it was (Clark et al. 2019), in MiniLM it is "
-                             "not: a claim about one model need not hold for another"),
-            Mistake("self", "the diagonal is dark in most maps: no head gives more "
-                            "than 0.2 to the token itself"),
-            Mistake("previous", "one head gives all to the token before, most give "
-                                "little: a single head is not the model"),
+            Mistake(
+                "[SEP]",
+                "in BERT-Base it was (Clark et al. 2019), in MiniLM it is "
+                "not: a claim about one model need not hold for another",
+            ),
+            Mistake(
+                "self",
+                "the diagonal is dark in most maps: no head gives more "
+                "than 0.2 to the token itself",
+            ),
+            Mistake(
+                "previous",
+                "one head gives all to the token before, most give "
+                "little: a single head is not the model",
+            ),
         ),
     ),
     Exercise(
@@ -124,8 +156,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="Write `my_mean_over_real(values, attention_mask)`, both of shape (B, T): "
-             "the mean of the values over all real tokens of all sentences, each "
-             "token counting alike.",
+        "the mean of the values over all real tokens of all sentences, each "
+        "token counting alike.",
         hints=(
             "Which entries of attention_mask are 1? By how many must the sum be "
             "divided?",
@@ -134,20 +166,33 @@ EXERCISES = (
         ),
         solution=my_mean_over_real,
         mistakes=(
-            Mistake(_padding_counts, "padding counts too: leave out what the mask "
-                                     "calls 0"),
-            Mistake(_zeros_count, "padding is 0 now, but it still counts as a token: "
-                                  "divide by attention_mask.sum()"),
-            Mistake(_mean_of_means, "you took the mean of the sentences' means: then a "
-                                    "token of a short sentence counts more"),
-            Mistake(_for_each_sentence, "that is one mean for each sentence: a single "
-                                        "number is asked for"),
+            Mistake(
+                _padding_counts, "padding counts too: leave out what the mask calls 0"
+            ),
+            Mistake(
+                _zeros_count,
+                "padding is 0 now, but it still counts as a token: "
+                "divide by attention_mask.sum()",
+            ),
+            Mistake(
+                _mean_of_means,
+                "you took the mean of the sentences' means: then a "
+                "token of a short sentence counts more",
+            ),
+            Mistake(
+                _for_each_sentence,
+                "that is one mean for each sentence: a single number is asked for",
+            ),
         ),
         cases=(
-            (np.array([[0.9, 0.8, 1.0, 0.7], [0.6, 0.2, 0.3, 0.3]]),
-             np.array([[1, 1, 1, 1], [1, 1, 0, 0]])),
-            (np.array([[0.5, 0.1, 0.1], [1.0, 0.25, 0.5]]),
-             np.array([[1, 0, 0], [1, 1, 1]])),
+            (
+                np.array([[0.9, 0.8, 1.0, 0.7], [0.6, 0.2, 0.3, 0.3]]),
+                np.array([[1, 1, 1, 1], [1, 1, 0, 0]]),
+            ),
+            (
+                np.array([[0.5, 0.1, 0.1], [1.0, 0.25, 0.5]]),
+                np.array([[1, 0, 0], [1, 1, 1]]),
+            ),
         ),
     ),
     Exercise(
@@ -156,10 +201,10 @@ EXERCISES = (
         level=2,
         minutes=5,
         task="A head gives 0.70 from *it* to the right noun in the sentence that you "
-             "tried first. Over 50 sentences with two nouns each it gives 0.31 to the "
-             "right noun and 0.32 to the other, and the right one gets more in 24. Set "
-             '`verdict` to "a" (it finds what *it* means), "b" (from *it*, it looks at '
-             'nouns, right or wrong) or "c" (it looks at nothing in particular).',
+        "tried first. Over 50 sentences with two nouns each it gives 0.31 to the "
+        "right noun and 0.32 to the other, and the right one gets more in 24. Set "
+        '`verdict` to "a" (it finds what *it* means), "b" (from *it*, it looks at '
+        'nouns, right or wrong) or "c" (it looks at nothing in particular).',
         hints=(
             "Compare 0.31 with 0.32, and 24 with the half of 50. Then add the two "
             "shares.",
@@ -169,10 +214,15 @@ EXERCISES = (
         solution="b",
         name="verdict",
         mistakes=(
-            Mistake("a", "in 24 of 50 it is right: so is a coin. The first sentence "
-                         "was luck"),
-            Mistake("c", "two nouns get 0.63 of a row that has many more tokens: that "
-                         "is something in particular"),
+            Mistake(
+                "a",
+                "in 24 of 50 it is right: so is a coin. The first sentence was luck",
+            ),
+            Mistake(
+                "c",
+                "two nouns get 0.63 of a row that has many more tokens: that "
+                "is something in particular",
+            ),
         ),
     ),
 )

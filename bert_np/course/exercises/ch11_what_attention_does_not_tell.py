@@ -14,8 +14,9 @@ WIDE = np.array([[2.0, 1, 0], [1, 0, 1], [0, 3, 1], [1, 1, 1], [4, 0, 2], [0, 0,
 
 # ------------------------------------------------------------------- moved
 
+
 def my_moved_shares(probs, moved):
-    lengths = np.sqrt((moved ** 2).sum(axis=-1))
+    lengths = np.sqrt((moved**2).sum(axis=-1))
     weighted = probs * lengths
     return weighted / weighted.sum(axis=-1, keepdims=True)
 
@@ -25,7 +26,7 @@ def _not_divided(probs, moved):
 
 
 def _squared(probs, moved):
-    weighted = probs * (moved ** 2).sum(axis=-1)
+    weighted = probs * (moved**2).sum(axis=-1)
     return weighted / weighted.sum(axis=-1, keepdims=True)
 
 
@@ -45,15 +46,16 @@ def _only_probs(probs, moved):
 
 # ------------------------------------------------------------ without head
 
+
 def my_without_head(W_o, head, D):
     result = W_o.copy()
-    result[head * D:(head + 1) * D] = 0
+    result[head * D : (head + 1) * D] = 0
     return result
 
 
 def _columns(W_o, head, D):
     result = W_o.copy()
-    result[:, head * D:(head + 1) * D] = 0
+    result[:, head * D : (head + 1) * D] = 0
     return result
 
 
@@ -69,7 +71,7 @@ def _all_others(W_o, head, D):
 
 def _every_nth(W_o, head, D):
     result = W_o.copy()
-    result[head::len(W_o) // D] = 0
+    result[head :: len(W_o) // D] = 0
     return result
 
 
@@ -84,8 +86,8 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_moved_shares(probs, moved)` for probs of shape (Tq, Tk) and "
-             "what each key hands over, moved, of shape (Tk, H): each share times the "
-             "length of its vector, then each row divided by its sum.",
+        "what each key hands over, moved, of shape (Tk, H): each share times the "
+        "length of its vector, then each row divided by its sum.",
         hints=(
             "The length of a vector is the root of the sum of its squares; there is "
             "one for each key, that is, for each column of probs.",
@@ -94,16 +96,28 @@ EXERCISES = (
         ),
         solution=my_moved_shares,
         mistakes=(
-            Mistake(_not_divided, "these are the lengths that are moved: divide each "
-                                  "row by its sum"),
-            Mistake(_squared, "the root is missing: a length is the root of the sum of "
-                              "squares"),
-            Mistake(_summed, "you summed the numbers of each vector: a length needs "
-                             "their squares, and the root of the sum"),
-            Mistake(_over_columns, "your columns sum to 1: rows are queries, divide "
-                                   "along axis -1"),
-            Mistake(_only_probs, "these are the shares as they were: multiply each by "
-                                 "the length of its vector"),
+            Mistake(
+                _not_divided,
+                "these are the lengths that are moved: divide each row by its sum",
+            ),
+            Mistake(
+                _squared,
+                "the root is missing: a length is the root of the sum of squares",
+            ),
+            Mistake(
+                _summed,
+                "you summed the numbers of each vector: a length needs "
+                "their squares, and the root of the sum",
+            ),
+            Mistake(
+                _over_columns,
+                "your columns sum to 1: rows are queries, divide along axis -1",
+            ),
+            Mistake(
+                _only_probs,
+                "these are the shares as they were: multiply each by "
+                "the length of its vector",
+            ),
         ),
         cases=((PROBS, VALUES), (LONGER, THREE)),
     ),
@@ -113,8 +127,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="Write `my_without_head(W_o, head, D)` for the output matrix W_o of shape "
-             "(A · D, H): a copy in which the rows that carry this head's D numbers "
-             "are 0.",
+        "(A · D, H): a copy in which the rows that carry this head's D numbers "
+        "are 0.",
         hints=(
             "merge_heads puts the heads side by side: head 0 has the numbers 0 to "
             "D - 1. Which rows of W_o do they meet in context @ W_o?",
@@ -123,15 +137,23 @@ EXERCISES = (
         ),
         solution=my_without_head,
         mistakes=(
-            Mistake(_columns, "you cleared columns: context @ W_o meets the head's "
-                              "numbers in the rows"),
-            Mistake(_one_row,
-                    "that is one row: a head has D of them, from head · D on"),
+            Mistake(
+                _columns,
+                "you cleared columns: context @ W_o meets the head's "
+                "numbers in the rows",
+            ),
+            Mistake(
+                _one_row, "that is one row: a head has D of them, from head · D on"
+            ),
             Mistake(_all_others, "only this head is left now: it is the one to go"),
-            Mistake(_every_nth, "the heads lie in blocks of D rows, one after the "
-                                "other, not in turns"),
-            Mistake(_cut_out, "you cut the rows out, so the matrix no longer fits: set "
-                              "them to 0"),
+            Mistake(
+                _every_nth,
+                "the heads lie in blocks of D rows, one after the other, not in turns",
+            ),
+            Mistake(
+                _cut_out,
+                "you cut the rows out, so the matrix no longer fits: set them to 0",
+            ),
         ),
         cases=((W_O, 1, 2), (WIDE, 0, 2), (WIDE, 1, 3)),
     ),
@@ -141,8 +163,8 @@ EXERCISES = (
         level=2,
         minutes=6,
         task="The four values are [1, 0], [0, 1], [1, 1] and [0, 0]; the shares [.4, "
-             ".4, .1, .1] give the context [.5, .5]. Set `other_row` to the list of "
-             "four shares that gives the same context with nothing for keys 0 and 1.",
+        ".4, .1, .1] give the context [.5, .5]. Set `other_row` to the list of "
+        "four shares that gives the same context with nothing for keys 0 and 1.",
         hints=(
             "Only keys 2 and 3 are left. Key 2 hands over [1, 1]: how much of it makes "
             "[.5, .5]?",
@@ -152,14 +174,21 @@ EXERCISES = (
         solution=[0.0, 0.0, 0.5, 0.5],
         name="other_row",
         mistakes=(
-            Mistake([0.0, 0.0, 0.5, 0.0], "the context is right, but the row sums to "
-                                          "0.5: softmax rows sum to 1"),
-            Mistake([0.0, 0.0, 1.0, 0.0], "this gives the context [1, 1], twice too "
-                                          "much"),
-            Mistake([0.1, 0.1, 0.4, 0.4], "the context is right; now leave keys 0 and "
-                                          "1 quite without a share"),
-            Mistake([0.5, 0.5, 0.0, 0.0], "the context is right, but it is keys 0 and "
-                                          "1 that shall get nothing"),
+            Mistake(
+                [0.0, 0.0, 0.5, 0.0],
+                "the context is right, but the row sums to 0.5: softmax rows sum to 1",
+            ),
+            Mistake(
+                [0.0, 0.0, 1.0, 0.0], "this gives the context [1, 1], twice too much"
+            ),
+            Mistake(
+                [0.1, 0.1, 0.4, 0.4],
+                "the context is right; now leave keys 0 and 1 quite without a share",
+            ),
+            Mistake(
+                [0.5, 0.5, 0.0, 0.0],
+                "the context is right, but it is keys 0 and 1 that shall get nothing",
+            ),
         ),
     ),
     Exercise(
@@ -168,11 +197,11 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Judge three claims by the numbers of this chapter. (1) In layers 1 to 4 "
-             "of MiniLM about half of the attention goes to [CLS], so about half of "
-             "what is moved comes from there. (2) The last state of MiniLM moves more "
-             "when a whole layer is left out than when any one head is. (3) In the toy "
-             "model a head that hardly looks at the settling word can be left out "
-             "without loss. Set `claims` to a list of three True or False.",
+        "of MiniLM about half of the attention goes to [CLS], so about half of "
+        "what is moved comes from there. (2) The last state of MiniLM moves more "
+        "when a whole layer is left out than when any one head is. (3) In the toy "
+        "model a head that hardly looks at the settling word can be left out "
+        "without loss. Set `claims` to a list of three True or False.",
         hints=(
             "(1) is about the two curves of section 2, (2) about the figures of "
             "section 4, (3) about the table of section 3.",
@@ -183,14 +212,24 @@ EXERCISES = (
         solution=[False, True, False],
         name="claims",
         mistakes=(
-            Mistake([True, True, False], "(1) mixes up shares and what is moved: "
-                                         "weighed by length, [CLS] has about a tenth"),
-            Mistake([False, False, False], "(2) holds: compare the largest effect of a "
-                                           "head with the smallest of a layer"),
-            Mistake([False, True, True], "(3) fails: some heads that do not look at "
-                                         "the word prepare it for those that do"),
-            Mistake([True, True, True], "two of the three fail: look again at (1) and "
-                                        "(3)"),
+            Mistake(
+                [True, True, False],
+                "(1) mixes up shares and what is moved: "
+                "weighed by length, [CLS] has about a tenth",
+            ),
+            Mistake(
+                [False, False, False],
+                "(2) holds: compare the largest effect of a "
+                "head with the smallest of a layer",
+            ),
+            Mistake(
+                [False, True, True],
+                "(3) fails: some heads that do not look at "
+                "the word prepare it for those that do",
+            ),
+            Mistake(
+                [True, True, True], "two of the three fail: look again at (1) and (3)"
+            ),
         ),
     ),
 )

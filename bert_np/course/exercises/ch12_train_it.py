@@ -14,6 +14,7 @@ def _softmax(logits):
 
 # -------------------------------------------------------- softmax backward
 
+
 def my_softmax_backward(d_probs, probs):
     mean = (d_probs * probs).sum(axis=-1, keepdims=True)
     return probs * (d_probs - mean)
@@ -45,9 +46,10 @@ def _no_factor(d_probs, probs):
 
 # ----------------------------------------------------- layer norm backward
 
+
 def my_layer_norm_backward(d_y, x):
     distances = x - x.mean(axis=-1, keepdims=True)
-    s = np.sqrt((distances ** 2).mean(axis=-1, keepdims=True) + 1e-12)
+    s = np.sqrt((distances**2).mean(axis=-1, keepdims=True) + 1e-12)
     z = distances / s
     mean = d_y.mean(axis=-1, keepdims=True)
     along = (d_y * z).mean(axis=-1, keepdims=True)
@@ -56,7 +58,7 @@ def my_layer_norm_backward(d_y, x):
 
 def _standardised(x):
     distances = x - x.mean(axis=-1, keepdims=True)
-    s = np.sqrt((distances ** 2).mean(axis=-1, keepdims=True) + EPS)
+    s = np.sqrt((distances**2).mean(axis=-1, keepdims=True) + EPS)
     return distances / s, s
 
 
@@ -84,6 +86,7 @@ def _x_for_z(d_y, x):
 
 
 # ----------------------------------------------------------- loss backward
+
 
 def my_d_logits(logits, label):
     exponentials = np.exp(logits - logits.max())
@@ -119,7 +122,7 @@ EXERCISES = (
         level=2,
         minutes=10,
         task="Write `my_softmax_backward(d_probs, probs)`, both of shape (Tq, Tk): the "
-             "gradient of the loss with respect to the scores.",
+        "gradient of the loss with respect to the scores.",
         hints=(
             "Each share rises when its own score rises, and falls when another's does. "
             "What must the gradient of a row sum to?",
@@ -128,17 +131,30 @@ EXERCISES = (
         ),
         solution=my_softmax_backward,
         mistakes=(
-            Mistake(_each_alone, "p (1 - p) is only what a score does to its own "
-                                 "share: the other shares fall too"),
-            Mistake(_only_own, "take the weighed mean out of d_probs first: a row of "
-                               "your gradient must sum to 0"),
+            Mistake(
+                _each_alone,
+                "p (1 - p) is only what a score does to its own "
+                "share: the other shares fall too",
+            ),
+            Mistake(
+                _only_own,
+                "take the weighed mean out of d_probs first: a row of "
+                "your gradient must sum to 0",
+            ),
             Mistake(_plain_mean, "the mean must be weighed by probs"),
-            Mistake(_over_queries, "you took the mean over queries, axis 0: keys are "
-                                   "axis -1"),
-            Mistake(_mean_in_columns, "the mean of row j went to column j: keep the "
-                                      "summed axis with keepdims=True"),
-            Mistake(_no_factor, "the factor probs in front is missing: a share near 0 "
-                                "hardly moves"),
+            Mistake(
+                _over_queries,
+                "you took the mean over queries, axis 0: keys are axis -1",
+            ),
+            Mistake(
+                _mean_in_columns,
+                "the mean of row j went to column j: keep the "
+                "summed axis with keepdims=True",
+            ),
+            Mistake(
+                _no_factor,
+                "the factor probs in front is missing: a share near 0 hardly moves",
+            ),
         ),
         cases=(
             (np.array([[1.0, 0.0, 1.0]]), np.array([[0.5, 0.25, 0.25]])),
@@ -151,8 +167,8 @@ EXERCISES = (
         level=3,
         minutes=12,
         task="Write `my_layer_norm_backward(d_y, x)`, both of shape (T, H), for y "
-             "= z = (x - mean) / s (gamma 1, beta 0, epsilon 1e-12 inside the root): "
-             "the gradient with respect to x.",
+        "= z = (x - mean) / s (gamma 1, beta 0, epsilon 1e-12 inside the root): "
+        "the gradient with respect to x.",
         hints=(
             "Two directions change nothing: adding one number to all of x, and "
             "stretching x about its mean. Take both out of d_y.",
@@ -162,16 +178,19 @@ EXERCISES = (
         solution=my_layer_norm_backward,
         mistakes=(
             Mistake(_constants, "you took mean and s for constants: both depend on x"),
-            Mistake(_only_mean, "s depends on x too: take out z times the mean of "
-                                "d_y z"),
+            Mistake(
+                _only_mean, "s depends on x too: take out z times the mean of d_y z"
+            ),
             Mistake(_not_divided, "the last step is missing: divide by s"),
             Mistake(_summed, "these are sums: both terms are means over the H numbers"),
             Mistake(_x_for_z, "the second term needs z, not x"),
         ),
         cases=(
             (np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[1.0, 1.0, 5.0, 5.0]])),
-            (np.array([[0.5, -1.0, 2.0], [1.0, 1.0, -3.0]]),
-             np.array([[0.0, 3.0, 6.0], [2.0, -1.0, 2.0]])),
+            (
+                np.array([[0.5, -1.0, 2.0], [1.0, 1.0, -3.0]]),
+                np.array([[0.0, 3.0, 6.0], [2.0, -1.0, 2.0]]),
+            ),
         ),
     ),
     Exercise(
@@ -180,8 +199,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_d_logits(logits, label)` for the logits of one masked word, of "
-             "shape (V,), and the id of the right word: the gradient of the loss "
-             "-log(softmax(logits)[label]) with respect to the logits.",
+        "shape (V,), and the id of the right word: the gradient of the loss "
+        "-log(softmax(logits)[label]) with respect to the logits.",
         hints=(
             "The loss is log(sum(exp(logits))) - logits[label]. Each of the two terms "
             "has a short derivative.",
@@ -189,11 +208,16 @@ EXERCISES = (
         ),
         solution=my_d_logits,
         mistakes=(
-            Mistake(_wrong_sign, "the sign is turned: the loss falls when the right "
-                                 "logit rises"),
+            Mistake(
+                _wrong_sign,
+                "the sign is turned: the loss falls when the right logit rises",
+            ),
             Mistake(_logits_for_probs, "you forgot the softmax: probs minus one-hot"),
-            Mistake(_only_the_label, "the other logits count too: each of them takes "
-                                     "share from the right word"),
+            Mistake(
+                _only_the_label,
+                "the other logits count too: each of them takes "
+                "share from the right word",
+            ),
             Mistake(_probs_alone, "now take 1 away at the label"),
             Mistake(_divided, "there is one word: nothing to divide by"),
         ),

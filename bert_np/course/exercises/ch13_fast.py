@@ -67,9 +67,9 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_operations(T, H, F)`: how many multiplications and additions "
-             "the matrix products of one encoder layer take for one text of T tokens. "
-             "Count a product of (m, n) and (n, p) as 2 m n p. Leave out biases, "
-             "softmax, GELU and norms.",
+        "the matrix products of one encoder layer take for one text of T tokens. "
+        "Count a product of (m, n) and (n, p) as 2 m n p. Leave out biases, "
+        "softmax, GELU and norms.",
         hints=(
             "Six linear maps: four of H x H, one of H x F, one of F x H; each token "
             "goes through all. Then two products inside attention.",
@@ -78,15 +78,24 @@ EXERCISES = (
         ),
         solution=my_operations,
         mistakes=(
-            Mistake(_multiplications, "you counted the multiplications alone; each "
-                                      "comes with an addition: 2 m n p"),
-            Mistake(_no_attention, "the linear maps are right; q kᵀ and probs v are "
-                                   "missing"),
+            Mistake(
+                _multiplications,
+                "you counted the multiplications alone; each "
+                "comes with an addition: 2 m n p",
+            ),
+            Mistake(
+                _no_attention, "the linear maps are right; q kᵀ and probs v are missing"
+            ),
             Mistake(_scores_alone, "q kᵀ is there; probs v costs as much again"),
-            Mistake(_three_maps, "query, key and value make three maps of H x H; the "
-                                 "output map is the fourth"),
-            Mistake(_one_feed_forward_map, "the feed-forward network has two maps: "
-                                           "H x F and F x H"),
+            Mistake(
+                _three_maps,
+                "query, key and value make three maps of H x H; the "
+                "output map is the fourth",
+            ),
+            Mistake(
+                _one_feed_forward_map,
+                "the feed-forward network has two maps: H x F and F x H",
+            ),
             Mistake(_one_token, "this is the work of one token; there are T"),
         ),
         cases=((3, 4, 16), (10, 384, 1536), (128, 384, 1536), (7, 5, 11)),
@@ -97,24 +106,32 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="Write `my_padding_share(lengths)`: texts of these lengths, an array "
-             "(B,), are padded to the longest of them. Which share of all positions is "
-             "padding?",
+        "(B,), are padded to the longest of them. Which share of all positions is "
+        "padding?",
         hints=(
             "The batch has B rows of as many positions as the longest text has.",
             "1 minus the share of the real tokens: lengths.sum() over all positions.",
         ),
         solution=my_padding_share,
         mistakes=(
-            Mistake(_real_share, "this is the share of the real tokens; padding is the "
-                                 "rest"),
-            Mistake(_beside_real, "you divided by the real tokens; divide by all "
-                                  "positions"),
-            Mistake(_of_the_shortest, "this is the share in the shortest row; count "
-                                      "all rows"),
+            Mistake(
+                _real_share, "this is the share of the real tokens; padding is the rest"
+            ),
+            Mistake(
+                _beside_real, "you divided by the real tokens; divide by all positions"
+            ),
+            Mistake(
+                _of_the_shortest,
+                "this is the share in the shortest row; count all rows",
+            ),
             Mistake(_to_512, "a batch is padded to its longest text, not to 512"),
         ),
-        cases=((np.array([10, 6]),), (np.array([128, 8, 8, 16]),),
-               (np.array([5, 5, 5]),), (np.array([1, 2, 3, 10]),)),
+        cases=(
+            (np.array([10, 6]),),
+            (np.array([128, 8, 8, 16]),),
+            (np.array([5, 5, 5]),),
+            (np.array([1, 2, 3, 10]),),
+        ),
     ),
     Exercise(
         id="13.crossover",
@@ -122,8 +139,8 @@ EXERCISES = (
         level=2,
         minutes=7,
         task="With F = 4 H, from which length T on do the two products inside "
-             "attention take as many operations as the six linear maps? Set "
-             "`crossover` to T for MiniLM, whose H is 384.",
+        "attention take as many operations as the six linear maps? Set "
+        "`crossover` to T for MiniLM, whose H is 384.",
         hints=(
             "With F = 4 H the six maps take 2 T (4 + 8) H² = 24 T H².",
             "The two products take 4 T² H. Set both equal and divide by 4 T H.",
@@ -131,12 +148,20 @@ EXERCISES = (
         solution=2304,
         mistakes=(
             Mistake(4608, "you counted one of the two products inside attention"),
-            Mistake(1152, "2 m n p for the maps, too: you counted their "
-                          "multiplications alone"),
-            Mistake(768, "you counted the four maps of attention alone; the "
-                         "feed-forward network has 8 H² more"),
-            Mistake(512, "512 is the longest text that the model takes; attention is "
-                         "not half of the work even there"),
+            Mistake(
+                1152,
+                "2 m n p for the maps, too: you counted their multiplications alone",
+            ),
+            Mistake(
+                768,
+                "you counted the four maps of attention alone; the "
+                "feed-forward network has 8 H² more",
+            ),
+            Mistake(
+                512,
+                "512 is the longest text that the model takes; attention is "
+                "not half of the work even there",
+            ),
             Mistake(384, "T = H is too early: the maps have 12 H² weights a token"),
         ),
         name="crossover",

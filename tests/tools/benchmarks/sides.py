@@ -1,0 +1,170 @@
+"""The candidates of `speed.py`: how each loads a checkpoint and runs a batch.
+
+Each function takes a folder with a checkpoint and gives a function of one
+batch, a dict of "ids", "segments" and "mask" (B, T). Attention of all heads
+is returned by all but "transformers, sdpa" and those called "without maps".
+"""
+
+import os
+
+import numpy as np
+
+
+def plain(folder, maps=True):
+    """This library's teaching code."""
+    from bert_np import bert
+    from bert_np.files.checkpoint import load_checkpoint
+
+    params, config = load_checkpoint(folder)[:2]
+    return lambda batch: bert(
+        batch["ids"],
+        params,
+        config,
+        segment_ids=batch["segments"],
+        attention_mask=batch["mask"],
+        return_attention=maps,
+    )
+
+
+def fast(folder, maps=True):
+    """This library's fast path."""
+    from bert_np.fast import fast_bert, prepare
+    from bert_np.files.checkpoint import load_checkpoint
+
+    params, config = load_checkpoint(folder)[:2]
+    prepared = prepare(params, config)
+    return lambda batch: fast_bert(
+        batch["ids"],
+        prepared,
+        config,
+        segment_ids=batch["segments"],
+        attention_mask=batch["mask"],
+        return_attention=maps,
+    )
+
+
+def transformers(folder, attention="eager", maps=True):
+    """HuggingFace's BertModel on PyTorch."""
+    import torch
+    from transformers import BertModel
+
+    torch.set_num_threads(os.cpu_count())
+    model = BertModel.from_pretrained(folder, attn_implementation=attention).eval()
+
+    def run(batch):
+        ids, segments, mask = (
+            torch.from_numpy(batch[n]) for n in ("ids", "segments", "mask")
+        )
+        with torch.inference_mode():
+            return model(
+                ids,
+                attention_mask=mask,
+                token_type_ids=segments,
+                output_attentions=maps,
+            )
+
+    return run
+
+
+def onnx_runtime(folder):
+    """ONNX Runtime on HuggingFace's model, exported with its attention."""
+    import onnxruntime
+
+    path = os.path.join(folder, "model.onnx")
+    if not os.path.exists(path):
+        export(folder, path)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = os.cpu_count()
+    session = onnxruntime.InferenceSession(path, options)
+    return lambda batch: session.run(None, batch)
+
+
+def export(folder, path):
+    """Write the model as an ONNX file whose axes B and T are free."""
+    import torch
+    from transformers import BertModel
+
+    class Tuples(torch.nn.Module):
+        """The model with a tuple of tensors for its answer."""
+
+        def __init__(self):
+            super().__init__()
+            self.model = BertModel.from_pretrained(folder, attn_implementation="eager")
+
+        def forward(self, ids, mask, segments):
+            """Hidden states, pooled output and attention maps."""
+            out = self.model(
+                ids,
+                attention_mask=mask,
+                token_type_ids=segments,
+                output_attentions=True,
+            )
+            return out.last_hidden_state, out.pooler_output, *out.attentions
+
+    names = ["ids", "mask", "segments"]
+    ids = torch.ones((2, 8), dtype=torch.int64)
+    torch.onnx.export(
+        Tuples().eval(),
+        (ids, ids, ids * 0),
+        path,
+        input_names=names,
+        dynamo=False,
+        dynamic_axes={name: {0: "B", 1: "T"} for name in names},
+    )
+
+
+def products(folder):
+    """Only the matrix products of the fast path, in the same threads."""
+    from bert_np.fast import _parts, _threads
+    from bert_np.files.checkpoint import load_checkpoint
+
+    params, config = load_checkpoint(folder)[:2]
+    layers = [
+        [
+            np.concatenate(
+                [layer["attention"][n]["W"] for n in ("query", "key", "value")], axis=1
+            ),
+            layer["attention"]["output"]["W"],
+            layer["ffn"]["inner"]["W"],
+            layer["ffn"]["outer"]["W"],
+        ]
+        for layer in params["layers"]
+    ]
+
+    def run(batch):
+        lengths = batch["mask"].sum(axis=1)
+        parts = _parts(lengths)
+        with _threads(len(parts), None) as run_all:
+            list(run_all(lambda rows: multiply(layers, lengths[rows], config), parts))
+
+    return run
+
+
+def multiply(layers, lengths, config):
+    """The products of one part: its tokens packed, its rows one by one."""
+    x = np.ones((lengths.sum(), config.hidden_size), np.float32)
+    inner = np.ones((len(x), config.intermediate_size), np.float32)
+    for joined, output, widen, narrow in layers:
+        heads = (x @ joined).reshape(len(x), 3, config.num_attention_heads, -1)
+        ends = np.cumsum(lengths)
+        for start, end in zip(ends - lengths, ends):
+            q, k, v = heads[start:end].transpose(1, 2, 0, 3)
+            q @ k.swapaxes(-1, -2) @ v
+        x @ output
+        x @ widen
+        inner @ narrow
+
+
+SIDES = {
+    "plain": plain,
+    "fast": fast,
+    "transformers, eager": transformers,
+    "transformers, sdpa": lambda folder: transformers(folder, "sdpa", maps=False),
+    "ONNX Runtime": onnx_runtime,
+    "products": products,
+    "plain, without maps": lambda folder: plain(folder, maps=False),
+    "fast, without maps": lambda folder: fast(folder, maps=False),
+    "transformers, eager, without maps": lambda folder: transformers(
+        folder, maps=False
+    ),
+}

@@ -1,0 +1,106 @@
+"""What each trick of bert_np/fast.py gains, alone, on BERT-Base.
+
+    python tests/benchmarks/tricks.py [--rounds 9]
+
+Each trick is switched off and on in turns in one process; printed is the
+median of the ratios, time with it to time without it, and their quartiles.
+The docstrings of bert_np/fast.py quote these figures.
+"""
+
+import argparse
+from contextlib import contextmanager
+from timeit import timeit
+from unittest import mock
+
+import numpy as np
+from speed import make_batch
+
+import bert_np
+from bert_np import fast
+from bert_np.functional import linear
+
+
+def report(name, without, with_it, rounds):
+    """Run both in turns; print a line of the table."""
+    without(), with_it()
+    ratios = [
+        timeit(with_it, number=1) / timeit(without, number=1) for _ in range(rounds)
+    ]
+    low, middle, high = np.percentile(ratios, [25, 50, 75])
+    print(f"| {name} | {middle:.2f} | {low:.2f}–{high:.2f} |", flush=True)
+
+
+@contextmanager
+def blas_threads(parts, threads):
+    """In the place of fast._threads: parts in a row, BLAS with its threads."""
+    yield map
+
+
+def one_part(lengths):
+    """In the place of fast._parts: all rows at once."""
+    return [np.arange(len(lengths))]
+
+
+def runner(workload, prepared, config, threads=fast._threads, parts=fast._parts):
+    """A call of fast_bert on a workload, with two names of the module replaced."""
+    batch = make_batch(workload)
+
+    def run(mask=batch["mask"]):
+        with mock.patch.multiple(fast, _threads=threads, _parts=parts):
+            fast.fast_bert(batch["ids"], prepared, config, attention_mask=mask)
+
+    return run, batch
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    config = bert_np.BertConfig.base()
+    params = bert_np.init_params(config, np.random.default_rng(0))
+    prepared = fast.prepare(params, config)
+    print("| trick | time, to that without it | quartiles |\n|---|---:|---:|")
+    run, batch = runner("32x128 padded", prepared, config)
+    report(
+        "padding left out, (32, 128) padded",
+        lambda: run(np.ones_like(batch["mask"])),
+        run,
+        rounds,
+    )
+    alone, _ = runner("8x128", prepared, config, blas_threads)
+    split, _ = runner("8x128", prepared, config)
+    report("parts in threads, (8, 128)", alone, split, rounds)
+    whole, _ = runner("8x128", prepared, config, blas_threads, one_part)
+    report("parts of 256 tokens, (8, 128), without threads", whole, alone, rounds)
+    products(params["layers"][0]["attention"], prepared["qkv"][0], rounds)
+    attention(rounds)
+
+
+def products(params, joined, rounds):
+    """One product for query, key and value, on 256 tokens."""
+    x = np.random.default_rng(0).standard_normal((256, 768), dtype=np.float32)
+    names = ("query", "key", "value")
+    report(
+        "query, key and value in one product, 256 tokens",
+        lambda: [linear(x, **params[name]) for name in names],
+        lambda: linear(x, **joined),
+        rounds * 5,
+    )
+
+
+def attention(rounds):
+    """Dividing what was gathered, not the probabilities, for 12 x 512 x 512."""
+    rng = np.random.default_rng(0)
+    scores = rng.random((12, 512, 512), dtype=np.float32)
+    v = rng.random((12, 512, 64), dtype=np.float32)
+    total = scores.sum(axis=-1, keepdims=True)
+    report(
+        "division after the product with V, 512 tokens, no maps",
+        lambda: (scores / total) @ v,
+        lambda: (scores @ v) / total,
+        rounds * 5,
+    )
+
+
+if __name__ == "__main__":
+    main()
