@@ -1,6 +1,6 @@
 """Fit the polynomial behind the float32 erf, and print its errors.
 
-    python tests/fit_erf.py
+    python tests/tools/fit_erf.py
 
 erf(x) is written as tanh(x P(x²)). P is fitted to atanh(erf(x)) / x on
 0 < x <= LIMIT by weighted least squares; Lawson's reweighting brings the

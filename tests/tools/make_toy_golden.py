@@ -1,6 +1,6 @@
 """Store what HuggingFace's BERT computes with the shipped toy model.
 
-    python tests/make_toy_golden.py
+    python tests/tools/make_toy_golden.py
 
 Needs torch and transformers; the tests do not. The versions used are
 written into the file.
@@ -14,7 +14,7 @@ import numpy as np
 from bert_np.files.pretrained import PACKAGED
 from bert_np.training.toy_language import MASK, create_grammar, sample_batch
 
-GOLDEN = Path(__file__).parent / "golden" / "toy.npz"
+GOLDEN = Path(__file__).parents[1] / "golden" / "toy.npz"
 
 
 def passages():

@@ -1,6 +1,6 @@
 """Store what PyTorch's autograd and AdamW give, for the tests to compare.
 
-    python tests/make_training_golden.py
+    python tests/tools/make_training_golden.py
 
 The tiny checkpoint of golden/tiny, its stored batch, labels drawn here,
 float64, no dropout. The file holds the labels, the loss, the gradient of
@@ -17,8 +17,8 @@ import numpy as np
 from bert_np.files.checkpoint import huggingface_name, load_checkpoint
 from bert_np.tree import leaves
 
-TINY = Path(__file__).parent / "golden" / "tiny"
-GOLDEN = Path(__file__).parent / "golden" / "training.npz"
+TINY = Path(__file__).parents[1] / "golden" / "tiny"
+GOLDEN = Path(__file__).parents[1] / "golden" / "training.npz"
 IGNORED, MASKED = -100, 4  # the label of no word, the id of [MASK]
 UPDATES, RATES = 6, (1e-2, 5e-3)  # the rate changes halfway
 ADAM = {"betas": (0.8, 0.95), "eps": 1e-7}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
+from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import BertError, bert, functional
 from bert_np.attention import scaled_dot_product, self_attention
@@ -34,7 +34,7 @@ from bert_np.training.pretraining import (
 )
 from bert_np.tree import leaves, map_leaves
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 PARAMS = random_params()
 LAYER = PARAMS["layers"][0]
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -187,9 +187,14 @@ def test_activations_in_float32_are_near_those_in_float64(name):
 
 def test_dropout():
     x, d_y = draw(4, 5), draw(4, 5, seed=4)
-    mask = functional.dropout_mask(x.shape, 0.4, generator(), x.dtype)
-    found = functional_backward.dropout_backward(d_y, mask)
-    assert_near(found, slopes(lambda x: (functional.dropout(x, mask) * d_y).sum(), x))
+    trace = {}
+    functional.dropout(x, 0.4, generator(), trace)
+    found = functional_backward.dropout_backward(d_y, trace["dropout_mask"])
+
+    def loss(x):
+        return (functional.dropout(x, 0.4, generator()) * d_y).sum()
+
+    assert_near(found, slopes(loss, x))
     assert (found == 0).any()
     assert functional_backward.dropout_backward(d_y, None) is d_y
 
@@ -655,11 +660,10 @@ def test_gradients_of_the_tiny_checkpoint_are_those_stored_from_autograd():
     assert_autograd(tiny_gradients(batch), (float(stored["loss"]), grads))
 
 
+@pytest.mark.references
 @pytest.mark.parametrize("act", ["gelu", "gelu_new", "relu"])
 def test_gradients_of_the_tiny_checkpoint_are_those_of_autograd_live(act):
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
-    from make_training_golden import draw_batch, torch_gradients
+    from tools.make_training_golden import draw_batch, torch_gradients
 
     batch = draw_batch()
     assert_autograd(

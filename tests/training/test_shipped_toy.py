@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from make_toy_golden import GOLDEN, passages, transformers_logits
+from tools.make_toy_golden import GOLDEN, passages, transformers_logits
 
 import bert_np
 from bert_np import bert, fill_mask, masked_lm_logits, next_sentence
@@ -120,9 +120,8 @@ def test_logits_equal_those_of_transformers(toy, dtype, atol):
     np.testing.assert_allclose(nsp, golden["nsp_logits"], rtol=0, atol=min(atol, 1e-5))
 
 
+@pytest.mark.references
 def test_transformers_gives_the_stored_logits_live():
-    pytest.importorskip("torch")
-    pytest.importorskip("transformers")
     mlm, nsp = transformers_logits(*passages())
     with np.load(GOLDEN) as golden:
         np.testing.assert_allclose(mlm, golden["mlm_logits"], rtol=0, atol=1e-10)

@@ -6,11 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
-from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,8 +28,7 @@ from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
 from bert_np.tree import leaves, map_leaves
 
-train_module = import_module("bert_np.training.loop")
-GOLDEN = Path(__file__).parent / "golden" / "training.npz"
+GOLDEN = Path(__file__).parents[1] / "golden" / "training.npz"
 CONFIG = BertConfig(
     vocab_size=13,
     hidden_size=12,
@@ -235,7 +230,7 @@ def adam_trajectory(start, grads, rates, dtype, **options):
 
 
 def assert_adam(golden, dtype, tolerance):
-    from make_training_golden import ADAM, DECAY, RATES, UPDATES
+    from tools.make_training_golden import ADAM, DECAY, RATES, UPDATES
 
     start, grads, expected = (
         {name: golden[f"adam.{kind}.{name}"] for name in "Wb"}
@@ -265,9 +260,9 @@ def test_adam_gives_what_is_stored_from_torch(dtype, tolerance):
         assert_adam(golden, dtype, tolerance)
 
 
+@pytest.mark.references
 def test_adam_gives_what_torch_gives_live():
-    pytest.importorskip("torch")
-    from make_training_golden import torch_adam
+    from tools.make_training_golden import torch_adam
 
     assert_adam(torch_adam(), np.float64, 1e-14)
 
@@ -380,26 +375,6 @@ def test_parts_in_threads():
     assert first[1][0] == pytest.approx(run["history"][0], rel=1e-5)
     for (_, found), (_, expected) in zip(leaves(first[0]), leaves(run["params"])):
         np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "parts, variable, installed, threads",
-    [
-        (1, "1", True, False),
-        (4, "1", False, True),
-        (4, "", True, True),
-        (4, "", False, False),
-    ],
-)
-def test_threads_are_used_only_where_blas_keeps_to_one(
-    parts, variable, installed, threads, monkeypatch
-):
-    monkeypatch.setenv("OPENBLAS_NUM_THREADS", variable)
-    limits = SimpleNamespace(threadpool_limits=lambda *_, **__: nullcontext())
-    monkeypatch.setitem(sys.modules, "threadpoolctl", limits if installed else None)
-    with train_module._threads(parts) as run_all:
-        names = set(run_all(lambda _: threading.current_thread().name, range(parts)))
-    assert (threading.main_thread().name not in names) == threads
 
 
 def test_progress_lines():
