@@ -144,7 +144,7 @@ def gelu(x):
 
     Source: Hendrycks & Gimpel 2016, section 2.
     """
-    return x * (1 + erf(x / math.sqrt(2))) / 2
+    return x * ((1 + erf(x / math.sqrt(2))) / 2)
 
 
 @np.errstate(over="ignore")  # infinity is as good: its tanh is 1
@@ -170,7 +170,7 @@ def gelu_tanh(x):
     Source: Hendrycks & Gimpel 2016, section 2.
     """
     cubic = x * (1 + 0.044715 * x * x)  # x + 0.044715 x³
-    return x * (1 + np.tanh(math.sqrt(2 / math.pi) * cubic)) / 2
+    return x * ((1 + np.tanh(math.sqrt(2 / math.pi) * cubic)) / 2)
 
 
 def relu(x):

@@ -47,7 +47,7 @@ def softmax(x):
 
 
 def gelu(x):
-    return x * (1 + erf(x / math.sqrt(2))) / 2
+    return x * ((1 + erf(x / math.sqrt(2))) / 2)
 
 
 def layer_norm(x, gamma, beta, eps):
