@@ -8,7 +8,7 @@ import numpy as np
 from bert_np import BertConfig, BertError
 from bert_np.files.checkpoint import load_checkpoint
 from bert_np.tree import leaves
-from hostile import arguments, checkpoints, configs, pictures, vocabularies, weights
+from hostile import arguments, checkpoints, configs, vocabularies, weights
 from hostile.base import TINY, WEIGHTS
 
 BASE_CONFIG = BertConfig.from_json(TINY / "config.json")
@@ -17,7 +17,7 @@ KINDS = {
     "checkpoints": checkpoints.KINDS,
     "vocabularies": vocabularies.KINDS,
     "config files": configs.KINDS,
-    "arguments": arguments.KINDS | pictures.KINDS,
+    "arguments": arguments.KINDS,
 }
 
 

@@ -10,11 +10,12 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import numpy as np
-from hostile.arguments import MAPS, TRACE
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from plotting.odd_pictures import CASES, MAPS, TRACE
 
-from bert_np import plotting
+from bert_np import BertError, plotting
 from bert_np.plotting.pages import PAGE, write_page
 from bert_np.plotting.viewer import viewer_html
 
@@ -188,3 +189,15 @@ def test_maps_are_left_as_they_are():
     before = MAPS.copy()
     viewer(NASTY[:5], NASTY[0])
     np.testing.assert_array_equal(MAPS, before)
+
+
+@pytest.mark.parametrize(
+    "call, words", [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_arguments_that_do_not_fit_are_one_error(call, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BertError) as caught:
+        call()
+    assert type(caught.value) is BertError and len(str(caught.value)) <= 300
+    assert [word for word in words if word not in str(caught.value)] == []
+    assert list(tmp_path.iterdir()) == []  # nothing is left half-written

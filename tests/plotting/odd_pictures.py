@@ -1,19 +1,41 @@
-"""Calls of plotting and training with arguments that do not fit."""
+"""Drawing functions called with arguments that do not fit.
+
+Each of CASES is (name, call, words that the refusal contains).
+"""
 
 from functools import cache
 
 import numpy as np
 
-from bert_np import plotting
-from bert_np.training.adam import clip_by_global_norm
-from bert_np.training.loop import TrainingSettings, train
-from bert_np.training.losses import masked_cross_entropy
-from bert_np.training.masking import mask_tokens
-from bert_np.training.run import load_run
-from bert_np.training.toy_language import create_grammar, sample_batch
-from hostile.arguments import CONFIG, HUGE, IDS, MAPS, PARAMS, PROB_FAULTS, TRACE
-from hostile.base import refused
+import bert_np
+from bert_np import BertConfig, plotting
 
+HUGE = 10**5000  # more digits than Python prints
+CONFIG = BertConfig(
+    vocab_size=10,
+    hidden_size=6,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=8,
+    max_position_embeddings=7,
+)
+PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0))
+IDS = np.array([[2, 5, 6, 3, 0], [2, 7, 8, 9, 3]])
+TRACE = {}
+bert_np.bert(IDS, PARAMS, CONFIG, trace=TRACE)
+MAPS = np.array([layer["attention"]["probs"] for layer in TRACE["layers"]])  # L B A T T
+PROB_FAULTS = [
+    ("a text", "maps", "probs"),
+    ("one axis", np.ones(5), "(5,)"),
+    ("not square", np.ones((2, 3)) / 3, "(2, 3)"),
+    ("empty", np.ones((0, 0)), "(0, 0)"),
+    ("scores above 1", np.full((5, 5), 3.0), "3"),
+    ("negative", -np.eye(5), "-1"),
+    ("NaN", np.full((5, 5), np.nan), "nan"),
+    ("complex", np.eye(5) + 0j, "complex"),
+    ("strings", np.full((5, 5), "x"), "<U1"),
+    ("objects", np.full((5, 5), None), "object"),
+]
 NAMES = ["[CLS]", "a", "the", "[SEP]", "[PAD]"]
 ONE, LAYER, ALL = MAPS[0, 0, 0], MAPS[0, 0], MAPS[:, 0]
 NO_TOKENS = [
@@ -76,8 +98,12 @@ def steps_page(path):
     return lambda: plotting.step_through(TRACE, NAMES).save(path)
 
 
+def refused(name, call, *words):
+    return name, call, words
+
+
 WITH_OPTIONS = [name for name in DRAWINGS if name != "describe_attention"]
-PICTURES = [
+CASES = [
     *[
         refused(f"{f}: {name}", draw(f, tokens=tokens), "tokens", word)
         for f in DRAWINGS
@@ -87,7 +113,6 @@ PICTURES = [
         refused(f"{f}: {name}", draw(f, probs), "probs", word)
         for f in ("plot_attention", "attention_table", "attention_viewer")
         for name, probs, word in PROB_FAULTS
-        if probs is not None
     ],
     *[
         refused(f"{f}: {name}", draw(f, **options), *words)
@@ -260,129 +285,3 @@ PICTURES = [
         )
     ],
 ]
-
-
-# ------------------------------------------------------------- training
-GRAMMAR = create_grammar()
-SETTINGS = TrainingSettings(steps=1, warmup_steps=0)
-
-
-def learn(settings=SETTINGS, **options):
-    given = {
-        "params": PARAMS,
-        "config": CONFIG,
-        "make_batch": None,
-        "rng": np.random.default_rng(0),
-        "settings": settings,
-    }
-    return lambda: train(**given | options)
-
-
-def mask(ids=IDS, rng=None, **options):
-    given = {"special_ids": [0, 1, 2, 3, 4], "mask_id": 4, "vocab_size": 10}
-    rng = np.random.default_rng(0) if rng is None else rng
-    return lambda: mask_tokens(ids, rng, **given | options)
-
-
-LOGITS = np.zeros((2, 3))
-TRAINING = [
-    *[
-        refused(f"train: {name}", call, *words)
-        for name, call, *words in (
-            ("rng a seed", learn(rng=0), "rng is int"),
-            ("resume without a file", learn(resume=True), "checkpoint None"),
-            ("a checkpoint nowhere", learn(checkpoint="/no/such/x.npz"), "no folder"),
-            ("a checkpoint that is there", learn(checkpoint=__file__), "exists"),
-            ("checkpoint_every 0", learn(checkpoint_every=0), "checkpoint_every = 0"),
-            ("report_every 1.5", learn(report_every=1.5), "report_every = 1.5"),
-            ("steps -1", learn(SETTINGS._replace(steps=-1)), "steps = -1"),
-            ("steps 1.5", learn(SETTINGS._replace(steps=1.5)), "steps = 1.5"),
-            ("more warm-up than steps", learn(SETTINGS._replace(warmup_steps=2)), "2"),
-            (
-                "rate NaN",
-                learn(SETTINGS._replace(peak_rate=float("nan"))),
-                "peak_rate = nan",
-            ),
-            ("rate a str", learn(SETTINGS._replace(peak_rate="x")), "peak_rate = 'x'"),
-            ("beta1 of 1", learn(SETTINGS._replace(beta1=1.0)), "beta1 = 1.0"),
-            ("parts 0", learn(SETTINGS._replace(parts=0)), "parts = 0"),
-            ("settings a dict", learn({}), "settings is dict"),
-            (
-                "steps of 5,001 digits",
-                learn(SETTINGS._replace(steps=-HUGE)),
-                "steps = ",
-            ),
-            (
-                "rate of 5,001 digits",
-                learn(SETTINGS._replace(peak_rate=-HUGE)),
-                "peak_rate",
-            ),
-            ("beta2 of 5,001 digits", learn(SETTINGS._replace(beta2=HUGE)), "beta2"),
-            ("report_every of 5,001 digits", learn(report_every=-HUGE), "report_every"),
-            ("params None", learn(params=None), "params is NoneType"),
-            ("config None", learn(config=None), "config is NoneType"),
-        )
-    ],
-    *[
-        refused(f"mask_tokens: {name}", call, *words)
-        for name, call, *words in (
-            ("rate 2", mask(rate=2), "rate = 2"),
-            ("rate NaN", mask(rate=float("nan")), "rate"),
-            ("rate a str", mask(rate="x"), "rate = 'x'"),
-            ("rate of 5,001 digits", mask(rate=HUGE), "rate"),
-            ("every id special", mask(special_ids=range(10)), "special_ids"),
-            ("rng a seed", mask(rng=5), "rng is int"),
-            ("ids a list", mask([[1, 2]]), "input_ids", "list"),
-        )
-    ],
-    *[
-        refused(f"loss: {name}", lambda a=given: masked_cross_entropy(*a), *words)
-        for name, given, *words in (
-            ("label V", (LOGITS, np.array([0, 3])), "label 3", "0..2"),
-            ("label -1", (LOGITS, np.array([0, -1])), "label -1"),
-            ("labels float", (LOGITS, np.zeros(2)), "float64"),
-            ("labels of another length", (LOGITS, np.zeros(3, int)), "(3,)", "(2,)"),
-            ("labels a list", (LOGITS, [0, 1]), "labels", "list"),
-        )
-    ],
-    *[
-        refused(f"sample_batch: {name}", lambda a=given: sample_batch(*a), *words)
-        for name, given, *words in (
-            ("rng a seed", (0, 2, GRAMMAR), "rng is int"),
-            ("size 0", (np.random.default_rng(0), 0, GRAMMAR), "size is 0"),
-            (
-                "size of 5,001 digits",
-                (np.random.default_rng(0), -HUGE, GRAMMAR),
-                "size",
-            ),
-            ("size 1.5", (np.random.default_rng(0), 1.5, GRAMMAR), "size is 1.5"),
-        )
-    ],
-    *[
-        refused(f"create_grammar: {name}", lambda o=options: create_grammar(**o), word)
-        for name, options, word in (
-            ("unknown family", {"mix": {"x": 1}}, "'x'"),
-            ("no weight", {"mix": {}}, "mix"),
-            ("rate 2", {"single_rate": 2}, "single_rate"),
-            ("rate NaN", {"random_rate": float("nan")}, "random_rate"),
-        )
-    ],
-    *[
-        refused(f"load_run: {name}", lambda p=path: load_run(p, CONFIG, SETTINGS), word)
-        for name, path, word in (
-            ("nowhere", "no/such.npz", "such.npz"),
-            ("a Python file", __file__, "cannot be read"),
-            ("a folder", "/", "cannot be read"),
-        )
-    ],
-    *[
-        refused(
-            f"clip_by_global_norm: {name}",
-            lambda v=value: clip_by_global_norm({"a": np.full(3, v)}, 1.0),
-            "norm is",
-        )
-        for name, value in (("NaN", np.nan), ("infinity", np.inf))
-    ],
-]
-KINDS = {"plotting": PICTURES, "training": TRAINING}
-CASES = PICTURES + TRAINING
