@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 from PIL import Image
-from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
+from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 import bert_np
 from bert_np import BertError
