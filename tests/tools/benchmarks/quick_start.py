@@ -1,8 +1,8 @@
 """From a new process to the saved picture of one sentence's attention.
 
-    python tests/benchmarks/quick_start.py bert_np
-    python tests/benchmarks/quick_start.py transformers
-    python tests/benchmarks/quick_start.py drawing
+    python tests/tools/benchmarks/quick_start.py bert_np
+    python tests/tools/benchmarks/quick_start.py transformers
+    python tests/tools/benchmarks/quick_start.py drawing
 
 The first two load MiniLM, encode the sentence, run the model and save one head
 of it as PNG in the working folder; the third only draws and saves, without a

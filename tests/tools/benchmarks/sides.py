@@ -2,7 +2,7 @@
 
 Each function takes a folder with a checkpoint and gives a function of one
 batch, a dict of "ids", "segments" and "mask" (B, T). Attention of all heads
-is returned by all but "transformers, sdpa" and those called "without maps".
+is returned by all but "transformers, sdpa".
 """
 
 import os
@@ -10,7 +10,7 @@ import os
 import numpy as np
 
 
-def plain(folder, maps=True):
+def plain(folder):
     """This library's teaching code."""
     from bert_np import bert
     from bert_np.files.checkpoint import load_checkpoint
@@ -22,11 +22,10 @@ def plain(folder, maps=True):
         config,
         segment_ids=batch["segments"],
         attention_mask=batch["mask"],
-        return_attention=maps,
     )
 
 
-def fast(folder, maps=True):
+def fast(folder):
     """This library's fast path."""
     from bert_np.fast import fast_bert, prepare
     from bert_np.files.checkpoint import load_checkpoint
@@ -39,7 +38,6 @@ def fast(folder, maps=True):
         config,
         segment_ids=batch["segments"],
         attention_mask=batch["mask"],
-        return_attention=maps,
     )
 
 
@@ -115,7 +113,7 @@ def export(folder, path):
 
 def products(folder):
     """Only the matrix products of the fast path, in the same threads."""
-    from bert_np.fast import _parts, _threads
+    from bert_np.fast import _parts, map_over_threads
     from bert_np.files.checkpoint import load_checkpoint
 
     params, config = load_checkpoint(folder)[:2]
@@ -134,7 +132,7 @@ def products(folder):
     def run(batch):
         lengths = batch["mask"].sum(axis=1)
         parts = _parts(lengths)
-        with _threads(len(parts), None) as run_all:
+        with map_over_threads(len(parts)) as run_all:
             list(run_all(lambda rows: multiply(layers, lengths[rows], config), parts))
 
     return run
@@ -162,9 +160,4 @@ SIDES = {
     "transformers, sdpa": lambda folder: transformers(folder, "sdpa", maps=False),
     "ONNX Runtime": onnx_runtime,
     "products": products,
-    "plain, without maps": lambda folder: plain(folder, maps=False),
-    "fast, without maps": lambda folder: fast(folder, maps=False),
-    "transformers, eager, without maps": lambda folder: transformers(
-        folder, maps=False
-    ),
 }

@@ -1,7 +1,6 @@
 """One training step here against the same step in PyTorch on the CPU.
 
-    python tests/benchmarks/training_speed.py [--steps 60] [--length 30]
-        [--report bert_np/models/toy/report.json]
+    python tests/tools/benchmarks/training_speed.py [--steps 60] [--length 30]
 
 Same sizes, batches, losses, clipping and AdamW; dropout on everywhere.
 Each side is a process of its own, and they take turns, one step each. A
@@ -11,29 +10,24 @@ over the rounds of each side's time divided by PyTorch's. "bert_np, 4
 parts" runs parts of the batch in threads, BLAS held to one; "1 part"
 leaves the threads to BLAS. PyTorch's sides are HuggingFace's model with
 its two kinds of attention; the MLM logits are computed at
-labelled positions only, as here. With --report the ratios, of calm rounds
-where there are some, are added to that report. Needs torch and
-transformers.
+labelled positions only, as here. Needs torch and transformers.
 """
 
 import argparse
-import json
 import os
 import statistics
-from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 from turns import calm_rounds, rounds_of, start, stop, take_turns
 
-SIZES = dict(
-    vocab_size=200,
-    hidden_size=64,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    intermediate_size=256,
-    max_position_embeddings=64,
-)
+SIZES = {
+    "vocab_size": 200,
+    "hidden_size": 64,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 256,
+    "max_position_embeddings": 64,
+}
 BATCH, IGNORED = 96, -100
 RATE, DECAY, MAX_NORM = 1e-3, 0.01, 1.0
 
@@ -132,7 +126,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--length", type=int, default=30)
-    parser.add_argument("--report", type=Path)
     parser.add_argument("--worker", choices=SIDES)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -148,8 +141,6 @@ def main():
                 f"  {side:18} {median * 1e3:7.1f} ms   to torch: sdpa "
                 f"{ratios[0]:.2f}, eager {ratios[1]:.2f}"
             )
-    if arguments.report:
-        add_to_report(arguments.report, calm or rounds, len(calm), arguments.length)
 
 
 def figures(rounds):
@@ -161,25 +152,6 @@ def figures(rounds):
         )
         for i, side in enumerate(SIDES)
     }
-
-
-def add_to_report(path, rounds, calm, length):
-    """Add the ratios of this library's sides to a model's report."""
-    report = json.loads(path.read_text("utf-8"))
-    report["step_time_to_pytorch"] = {
-        "command": "python tests/benchmarks/training_speed.py",
-        "batch": BATCH,
-        "length": length,
-        "rounds": len(rounds),
-        "calm": calm > 0,
-        "versions": {n: metadata.version(n) for n in ("torch", "transformers")},
-        **{
-            side: {"to sdpa": round(ratios[0], 2), "to eager": round(ratios[1], 2)}
-            for side, (_, *ratios) in figures(rounds).items()
-            if "torch" not in side
-        },
-    }
-    path.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
 
 
 SIDES = {

@@ -1,6 +1,6 @@
 """What each trick of bert_np/fast.py gains, alone, on BERT-Base.
 
-    python tests/benchmarks/tricks.py [--rounds 9]
+    python tests/tools/benchmarks/tricks.py [--rounds 9]
 
 Each trick is switched off and on in turns in one process; printed is the
 median of the ratios, time with it to time without it, and their quartiles.
@@ -31,22 +31,24 @@ def report(name, without, with_it, rounds):
 
 
 @contextmanager
-def blas_threads(parts, threads):
-    """In the place of fast._threads: parts in a row, BLAS with its threads."""
+def blas_threads(parts, threads=None):
+    """In place of fast.map_over_threads: parts in a row, BLAS with its threads."""
     yield map
 
 
 def one_part(lengths):
-    """In the place of fast._parts: all rows at once."""
+    """In place of fast._parts: all rows at once."""
     return [np.arange(len(lengths))]
 
 
-def runner(workload, prepared, config, threads=fast._threads, parts=fast._parts):
+def runner(
+    workload, prepared, config, threads=fast.map_over_threads, parts=fast._parts
+):
     """A call of fast_bert on a workload, with two names of the module replaced."""
     batch = make_batch(workload)
 
     def run(mask=batch["mask"]):
-        with mock.patch.multiple(fast, _threads=threads, _parts=parts):
+        with mock.patch.multiple(fast, map_over_threads=threads, _parts=parts):
             fast.fast_bert(batch["ids"], prepared, config, attention_mask=mask)
 
     return run, batch

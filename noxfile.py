@@ -1,0 +1,74 @@
+"""Every check by its name: `nox -s tests`, or `nox -l` for the list.
+
+Each session builds an environment of its own from requirements.txt. CI runs
+lint, all and references; oldest and newest need those Pythons installed.
+"""
+
+import re
+from pathlib import Path
+
+import nox
+
+nox.options.sessions = ["lint", "tests"]
+nox.options.default_venv_backend = "venv"
+
+REFERENCES = ["torch==2.13.0", "transformers", "tokenizers"]
+COVERAGE = ["--cov=bert_np", "--cov-branch", "--cov-report=term:skip-covered"]
+
+
+def pytest(session, *arguments):
+    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+
+
+@nox.session
+def tests(session):
+    """Run the quick tests, as the README's command does."""
+    session.install("-r", "requirements.txt")
+    pytest(session)
+
+
+@nox.session(name="all")
+def everything(session):
+    """Run the slow tests too, every notebook among them, with coverage."""
+    session.install("-r", "requirements.txt", "pytest-cov")
+    pytest(session, "-m", "not references", *COVERAGE)
+
+
+@nox.session
+def references(session):
+    """Compare with HuggingFace's libraries and PyTorch."""
+    session.install("-r", "requirements.txt", *REFERENCES)
+    pytest(session, "-m", "references")
+
+
+@nox.session(python="3.10")
+def oldest(session):
+    """Run all tests with the oldest versions that pyproject.toml allows."""
+    text = Path("pyproject.toml").read_text("utf-8")
+    block = re.search(r"^dependencies = \[(.*?)^\]", text, re.M | re.S)[1]
+    bounds = [f"{name}=={low}" for name, low in re.findall(r'"(.+?)>=(.+?)"', block)]
+    # The oldest matplotlib calls names that the newest pyparsing warns of.
+    session.install("-r", "requirements.txt", *bounds, "pyparsing<3.3")
+    pytest(session, "-m", "not references")
+
+
+@nox.session(python="3.13")
+def newest(session):
+    """Run all tests with the newest versions of everything."""
+    session.install("--upgrade", "--upgrade-strategy", "eager", "-r", "requirements.txt")
+    pytest(session, "-m", "not references")
+
+
+@nox.session
+def notebooks(session):
+    """Run the notebooks from top to bottom and rewrite their outputs."""
+    session.install("-r", "requirements.txt")
+    session.run("python", "tests/tools/run_notebooks.py", *session.posargs)
+
+
+@nox.session
+def lint(session):
+    """Check format and lint rules."""
+    session.install("ruff==0.17.6")
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
