@@ -20,6 +20,11 @@ class Mistake(NamedTuple):
     message: str
 
 
+def mistakes(*functions):
+    """Return wrong functions as Mistakes; each says in its docstring what to tell."""
+    return tuple(Mistake(f, " ".join((f.__doc__ or "").split())) for f in functions)
+
+
 class Exercise(NamedTuple):
     """One task of the course.
 

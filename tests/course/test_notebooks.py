@@ -2,33 +2,34 @@
 
 import re
 
-import nbformat
 import pytest
-from run_notebooks import (
+
+from bert_np.course.exercise import all_exercises, solved, stub
+from notebooks import (
     NOTEBOOKS,
-    ROOT,
     code_cells,
     execute,
     printed,
+    read,
     same_output,
     warnings,
 )
 
-from bert_np.course.exercise import all_exercises, solved, stub
-
 PATHS = sorted(NOTEBOOKS.glob("*.ipynb"))
 EXERCISES = all_exercises()
 CHECK = re.compile(r'^check\("([^"]+)"', re.MULTILINE)
-OFFLINE = {"PYTHONPATH": str(ROOT / "tests" / "offline"), "HF_HUB_OFFLINE": "1"}
+each_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 
 
-def test_there_are_notebooks():
-    assert "quick_tour" in [path.stem for path in PATHS]
+def exercise_of(cell):
+    """The id of the exercise that a cell checks, or None."""
+    found = CHECK.search(cell.source)
+    return found and found[1]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
-def test_committed_notebook_is_one_clean_run(path):
-    notebook = nbformat.read(path, as_version=4)
+@each_notebook
+def test_a_committed_notebook_is_one_clean_run(path):
+    notebook = read(path)
     cells = code_cells(notebook)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
     kinds = {output.output_type for cell in cells for output in cell.outputs}
@@ -36,8 +37,8 @@ def test_committed_notebook_is_one_clean_run(path):
     assert path.stat().st_size < 1_000_000
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
-def test_committed_notebook_stands_alone(path):
+@each_notebook
+def test_a_committed_notebook_stands_alone(path):
     text = path.read_text(encoding="utf-8")
     assert "widget-state" not in text
     assert "%pip" not in text and "!pip" not in text
@@ -45,76 +46,36 @@ def test_committed_notebook_stands_alone(path):
     assert "](http" not in text.replace("](https://arxiv.org/", "")
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
-def test_notebook_runs_offline_and_prints_the_committed_numbers(path, minilm):
-    committed = code_cells(nbformat.read(path, as_version=4))
-    notebook = execute(path, env=OFFLINE)
-    assert warnings(notebook) == ""
-    for before, now in zip(committed, code_cells(notebook), strict=True):
-        assert same_output(before, now), (now.source, printed(before), printed(now))
-
-
-@pytest.mark.parametrize(
-    "tags, text, same",
-    [
-        ([], "1.0 ms", True),
-        ([], "1.0005 ms", True),
-        ([], "1.1 ms", False),
-        (["timings"], "1.1 ms", True),
-        (["timings"], "1.1 s", False),
-        (["timings"], "nan ms", False),
-    ],
-)
-def test_other_numbers_pass_where_times_are_shown_and_nowhere_else(tags, text, same):
-    old, new = (
-        nbformat.v4.new_code_cell(
-            "",
-            outputs=[nbformat.v4.new_output("stream", text=shown)],
-            metadata={"tags": tags},
-        )
-        for shown in ("1.0 ms", text)
-    )
-    assert same_output(old, new) == same
-
-
-# ------------------------------------------------------------- exercises
-
-
-def exercise_cells(notebook):
-    """(id, cell) of every cell that checks an answer."""
-    for cell in code_cells(notebook):
-        for exercise_id in CHECK.findall(cell.source):
-            yield exercise_id, cell
-
-
-def test_notebooks_and_register_hold_the_same_exercises():
-    found = [
-        (exercise_id, path.stem[:2])
-        for path in PATHS
-        for exercise_id, _ in exercise_cells(nbformat.read(path, as_version=4))
-    ]
-    assert found == [(exercise_id, exercise_id[:2]) for exercise_id in EXERCISES]
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda p: p.stem)
+@each_notebook
 def test_exercises_are_handed_out_untouched(path):
-    for exercise_id, cell in exercise_cells(nbformat.read(path, as_version=4)):
+    for cell in filter(exercise_of, code_cells(read(path))):
+        exercise_id = exercise_of(cell)
         assert cell.source == stub(EXERCISES[exercise_id])
         assert printed(cell).strip() == f"{exercise_id}: not attempted yet"
 
 
-WITH_EXERCISES = [
-    path for path in PATHS if any(exercise_cells(nbformat.read(path, as_version=4)))
-]
+def test_every_exercise_is_in_its_chapter_with_its_task():
+    found = []
+    for path in PATHS:
+        notebook = read(path)
+        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        ids = list(filter(None, map(exercise_of, code_cells(notebook))))
+        assert {i[:2] for i in ids} <= {path.stem[:2]}
+        assert [i for i in ids if EXERCISES[i].task not in text] == []
+        found += ids
+    assert found == list(EXERCISES)
 
 
-@pytest.mark.parametrize("path", WITH_EXERCISES, ids=lambda p: p.stem)
-def test_the_notebook_runs_with_all_solutions(path, minilm):
-    notebook = nbformat.read(path, as_version=4)
-    cells = list(exercise_cells(notebook))
-    for exercise_id, cell in cells:
-        cell.source = solved(EXERCISES[exercise_id])
-    done = execute(path, env=OFFLINE, notebook=notebook)
-    for exercise_id, cell in exercise_cells(done):
-        assert f"{exercise_id}: passed" in printed(cell)
-    assert len(list(exercise_cells(done))) == len(cells) > 0
+@pytest.mark.slow
+@each_notebook
+def test_a_notebook_runs_offline_with_the_solutions_and_prints_the_same(path, minilm):
+    notebook = read(path)
+    for cell in filter(exercise_of, code_cells(notebook)):
+        cell.source = solved(EXERCISES[exercise_of(cell)])
+    done = execute(notebook, offline=True)
+    assert warnings(done) == ""
+    for before, now in zip(code_cells(read(path)), code_cells(done), strict=True):
+        if exercise_of(now):
+            assert f"{exercise_of(now)}: passed" in printed(now)
+        else:
+            assert same_output(before, now), (now.source, printed(before), printed(now))

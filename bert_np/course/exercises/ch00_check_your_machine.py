@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 
 def my_shares(counts):
@@ -10,14 +10,19 @@ def my_shares(counts):
 
 
 def _without_keepdims(counts):
+    """you divided column j by the sum of row j: keep the summed axis with
+    keepdims=True
+    """
     return counts / counts.sum(axis=1)
 
 
 def _of_columns(counts):
+    """your columns sum to 1: a row runs along axis 1"""
     return counts / counts.sum(axis=0)
 
 
 def _of_everything(counts):
+    """the whole array sums to 1: each row must"""
     return counts / counts.sum()
 
 
@@ -61,15 +66,7 @@ EXERCISES = (
             "counts.sum(axis=1, keepdims=True) has the shape (N, 1). Divide by it.",
         ),
         solution=my_shares,
-        mistakes=(
-            Mistake(
-                _without_keepdims,
-                "you divided column j by the sum of row j: keep "
-                "the summed axis with keepdims=True",
-            ),
-            Mistake(_of_columns, "your columns sum to 1: a row runs along axis 1"),
-            Mistake(_of_everything, "the whole array sums to 1: each row must"),
-        ),
+        mistakes=mistakes(_without_keepdims, _of_columns, _of_everything),
         cases=(
             (np.array([[1.0, 3.0], [2.0, 2.0]]),),
             (np.array([[1.0, 2.0, 1.0], [1.0, 3.0, 1.0], [4.0, 2.0, 2.0]]),),

@@ -1,6 +1,6 @@
 """Exercises of chapter 01: words, pieces, ids, segments, masks."""
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 TOKENS = (
     "[PAD]",
@@ -36,18 +36,28 @@ def my_split(text):
 
 
 def _case_kept(text):
+    """The and the are two entries for a vocabulary: lower-case the text
+    first
+    """
     return "".join(ch if ch.isalnum() else f" {ch} " for ch in text).split()
 
 
 def _at_spaces(text):
+    """punctuation still hangs on its word, as in tired. with its full
+    stop: split it off
+    """
     return text.lower().split()
 
 
 def _full_stops_only(text):
+    """only full stops are split off: commas, quotes and all other signs
+    must be too
+    """
     return text.lower().replace(".", " . ").split()
 
 
 def _punctuation_dropped(text):
+    """punctuation is gone: BERT keeps it, each mark as a word of its own"""
     return "".join(ch if ch.isalnum() else " " for ch in text.lower()).split()
 
 
@@ -91,18 +101,26 @@ def _whole(pieces):
 
 
 def _without_mark(word, vocab):
+    """inside a word a piece is looked up with ##: able and ##able are two
+    entries
+    """
     return _whole(_cut(word, vocab, "", False))
 
 
 def _shortest(word, vocab):
+    """you took the shortest piece that fits: begin with the longest"""
     return _whole(_cut(word, vocab, "##", True))
 
 
 def _keeps_the_start(word, vocab):
+    """one piece that does not fit makes the whole word [UNK], also the
+    pieces before it
+    """
     return _cut(word, vocab, "##", False)
 
 
 def _mark_left_out(word, vocab):
+    """right cuts, but the ## is lost: it belongs to the piece"""
     return [piece.removeprefix("##") for piece in my_wordpiece(word, vocab)]
 
 
@@ -118,6 +136,7 @@ def my_pair(first, second, length):
 
 
 def _separator_in_second(first, second, length):
+    """the first [SEP] closes the first text: its segment is 0"""
     tokens, _, attention_mask = my_pair(first, second, length)
     ones = len(second) + 2
     segment_ids = [0] * (len(first) + 1) + [1] * ones
@@ -125,22 +144,26 @@ def _separator_in_second(first, second, length):
 
 
 def _padding_in_second(first, second, length):
+    """padding belongs to no text: its segment is 0"""
     tokens, _, attention_mask = my_pair(first, second, length)
     zeros = len(first) + 2
     return tokens, [0] * zeros + [1] * (length - zeros), attention_mask
 
 
 def _inverted(first, second, length):
+    """your mask is inverted: 1 is a real token, 0 padding"""
     tokens, segment_ids, attention_mask = my_pair(first, second, length)
     return tokens, segment_ids, [1 - bit for bit in attention_mask]
 
 
 def _padding_seen(first, second, length):
+    """your mask shows the padding: it must be 0 there"""
     tokens, segment_ids, _ = my_pair(first, second, length)
     return tokens, segment_ids, [1] * length
 
 
 def _no_last_separator(first, second, length):
+    """the second text too is closed by a [SEP]"""
     used = len(first) + len(second) + 2
     tokens = ["[CLS]", *first, "[SEP]", *second] + ["[PAD]"] * (length - used)
     segment_ids = [0] * (len(first) + 2) + [1] * len(second) + [0] * (length - used)
@@ -163,26 +186,8 @@ EXERCISES = (
             "text.lower(), then call .split().",
         ),
         solution=my_split,
-        mistakes=(
-            Mistake(
-                _case_kept,
-                "The and the are two entries for a vocabulary: "
-                "lower-case the text first",
-            ),
-            Mistake(
-                _at_spaces,
-                "punctuation still hangs on its word, as in tired. "
-                "with its full stop: split it off",
-            ),
-            Mistake(
-                _full_stops_only,
-                "only full stops are split off: commas, quotes "
-                "and all other signs must be too",
-            ),
-            Mistake(
-                _punctuation_dropped,
-                "punctuation is gone: BERT keeps it, each mark as a word of its own",
-            ),
+        mistakes=mistakes(
+            _case_kept, _at_spaces, _full_stops_only, _punctuation_dropped
         ),
         cases=(
             ("The cat sat because it was tired.",),
@@ -239,26 +244,7 @@ EXERCISES = (
             'there return ["[UNK]"].',
         ),
         solution=my_wordpiece,
-        mistakes=(
-            Mistake(
-                _without_mark,
-                "inside a word a piece is looked up with ##: able "
-                "and ##able are two entries",
-            ),
-            Mistake(
-                _mark_left_out,
-                "right cuts, but the ## is lost: it belongs to the piece",
-            ),
-            Mistake(
-                _shortest,
-                "you took the shortest piece that fits: begin with the longest",
-            ),
-            Mistake(
-                _keeps_the_start,
-                "one piece that does not fit makes the whole "
-                "word [UNK], also the pieces before it",
-            ),
-        ),
+        mistakes=mistakes(_without_mark, _mark_left_out, _shortest, _keeps_the_start),
         cases=(
             ("cat", VOCAB),
             ("unplayable", VOCAB),
@@ -283,15 +269,12 @@ EXERCISES = (
             "Mask: 1 for every token that is no padding.",
         ),
         solution=my_pair,
-        mistakes=(
-            Mistake(
-                _separator_in_second,
-                "the first [SEP] closes the first text: its segment is 0",
-            ),
-            Mistake(_padding_in_second, "padding belongs to no text: its segment is 0"),
-            Mistake(_inverted, "your mask is inverted: 1 is a real token, 0 padding"),
-            Mistake(_padding_seen, "your mask shows the padding: it must be 0 there"),
-            Mistake(_no_last_separator, "the second text too is closed by a [SEP]"),
+        mistakes=mistakes(
+            _separator_in_second,
+            _padding_in_second,
+            _inverted,
+            _padding_seen,
+            _no_last_separator,
         ),
         cases=(
             (["the", "cat", "sat"], ["it", "was", "tired", "."], 12),

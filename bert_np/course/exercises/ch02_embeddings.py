@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 WORD = np.array(
     [[0.0, 0, 0, 0], [0, 3, -1, 2], [1, 4, 0, 3], [0, 1, 3, 4], [2, 2, 0, 0]]
@@ -28,14 +28,17 @@ def my_one_hot(ids, V):
 
 
 def _columns(ids, V):
+    """your shape is (V, T): a row belongs to a token, T comes first"""
     return my_one_hot(ids, V).T
 
 
 def _counts(ids, V):
+    """you counted the ids and lost their order: keep a row for each token"""
     return my_one_hot(ids, V).sum(axis=0)
 
 
 def _from_one(ids, V):
+    """ids count from 0: id 0 has its 1 in column 0"""
     return my_one_hot(ids - 1, V)
 
 
@@ -47,19 +50,25 @@ def my_embedding_sum(input_ids, segment_ids, word, position, segment):
 
 
 def _position_by_id(input_ids, segment_ids, word, position, segment):
+    """the position row is found by the place t of the token, not by its id"""
     return word[input_ids] + position[input_ids] + segment[segment_ids]
 
 
 def _first_position(input_ids, segment_ids, word, position, segment):
+    """every token got position 0: token t takes row t"""
     return word[input_ids] + position[0] + segment[segment_ids]
 
 
 def _positions_from_one(input_ids, segment_ids, word, position, segment):
+    """positions count from 0: the first token takes row 0"""
     places = np.arange(len(input_ids)) + 1
     return word[input_ids] + position[places] + segment[segment_ids]
 
 
 def _no_segment(input_ids, segment_ids, word, position, segment):
+    """the segment row is missing; also segment 0 has a vector that is not
+    0
+    """
     return word[input_ids] + position[: len(input_ids)]
 
 
@@ -73,28 +82,38 @@ def my_layer_norm(x, gamma, beta, eps):
 
 
 def _sample_variance(x, gamma, beta, eps):
+    """you divided the squares by n - 1: LayerNorm divides by n"""
     variance = x.var(axis=-1, keepdims=True, ddof=1)
     return gamma * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(variance + eps) + beta
 
 
 def _over_tokens(x, gamma, beta, eps):
+    """you normalised over the tokens, axis 0: each token is normalised
+    alone, axis -1
+    """
     return gamma * (x - x.mean(axis=0)) / np.sqrt(x.var(axis=0) + eps) + beta
 
 
 def _over_everything(x, gamma, beta, eps):
+    """one mean for the whole array: each row has its own, axis=-1 with
+    keepdims=True
+    """
     return gamma * (x - x.mean()) / np.sqrt(x.var() + eps) + beta
 
 
 def _epsilon_outside(x, gamma, beta, eps):
+    """epsilon belongs inside the root: sqrt(variance + eps)"""
     centred = x - x.mean(axis=-1, keepdims=True)
     return gamma * centred / (x.std(axis=-1, keepdims=True) + eps) + beta
 
 
 def _no_scale_and_shift(x, gamma, beta, eps):
+    """gamma and beta are missing: multiply, then add, at the end"""
     return my_layer_norm(x, 1, 0, eps)
 
 
 def _variance_not_root(x, gamma, beta, eps):
+    """divide by the root of the variance, not by the variance"""
     centred = x - x.mean(axis=-1, keepdims=True)
     return gamma * centred / (x.var(axis=-1, keepdims=True) + eps) + beta
 
@@ -114,17 +133,7 @@ EXERCISES = (
             "the result into floats.",
         ),
         solution=my_one_hot,
-        mistakes=(
-            Mistake(
-                _columns,
-                "your shape is (V, T): a row belongs to a token, T comes first",
-            ),
-            Mistake(
-                _counts,
-                "you counted the ids and lost their order: keep a row for each token",
-            ),
-            Mistake(_from_one, "ids count from 0: id 0 has its 1 in column 0"),
-        ),
+        mistakes=mistakes(_columns, _counts, _from_one),
         cases=((np.array([3, 1, 4]), 5), (np.array([0, 2, 2, 1]), 3)),
     ),
     Exercise(
@@ -141,20 +150,8 @@ EXERCISES = (
             "Token t takes row t: position[: len(input_ids)] has the shape (T, H).",
         ),
         solution=my_embedding_sum,
-        mistakes=(
-            Mistake(
-                _position_by_id,
-                "the position row is found by the place t of the token, not by its id",
-            ),
-            Mistake(_first_position, "every token got position 0: token t takes row t"),
-            Mistake(
-                _positions_from_one,
-                "positions count from 0: the first token takes row 0",
-            ),
-            Mistake(
-                _no_segment,
-                "the segment row is missing; also segment 0 has a vector that is not 0",
-            ),
+        mistakes=mistakes(
+            _position_by_id, _first_position, _positions_from_one, _no_segment
         ),
         cases=(
             (np.array([3, 1, 4]), np.array([0, 0, 1]), WORD, POSITION, SEGMENT),
@@ -207,33 +204,13 @@ EXERCISES = (
             "of centred squared; divide by np.sqrt(variance + eps).",
         ),
         solution=my_layer_norm,
-        mistakes=(
-            Mistake(
-                _sample_variance,
-                "you divided the squares by n - 1: LayerNorm divides by n",
-            ),
-            Mistake(
-                _over_tokens,
-                "you normalised over the tokens, axis 0: each token "
-                "is normalised alone, axis -1",
-            ),
-            Mistake(
-                _over_everything,
-                "one mean for the whole array: each row has its "
-                "own, axis=-1 with keepdims=True",
-            ),
-            Mistake(
-                _epsilon_outside,
-                "epsilon belongs inside the root: sqrt(variance + eps)",
-            ),
-            Mistake(
-                _no_scale_and_shift,
-                "gamma and beta are missing: multiply, then add, at the end",
-            ),
-            Mistake(
-                _variance_not_root,
-                "divide by the root of the variance, not by the variance",
-            ),
+        mistakes=mistakes(
+            _sample_variance,
+            _over_tokens,
+            _over_everything,
+            _epsilon_outside,
+            _no_scale_and_shift,
+            _variance_not_root,
         ),
         cases=(
             (

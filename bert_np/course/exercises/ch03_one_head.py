@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 Q = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]])
 K = np.array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 1, 2, 0]])
@@ -21,35 +21,50 @@ def my_softmax(scores):
 
 
 def _over_queries(scores):
+    """your columns sum to 1: you normalised over queries, axis 0; keys are
+    axis -1
+    """
     exponentials = np.exp(scores - scores.max(axis=0))
     return exponentials / exponentials.sum(axis=0)
 
 
 def _naive(scores):
+    """it overflows for large scores: subtract each row's maximum first"""
     exponentials = np.exp(scores)
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def _exponentials(scores):
+    """these are the exponentials: divide each row by its sum"""
     return np.exp(scores - scores.max(axis=-1, keepdims=True))
 
 
 def _one_maximum(scores):
+    """you subtracted one maximum from all rows: a row far below it becomes
+    0 / 0; each row has its own
+    """
     exponentials = np.exp(scores - scores.max())
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def _over_everything(scores):
+    """the whole matrix sums to 1: each row must, sum over axis -1"""
     exponentials = np.exp(scores - scores.max())
     return exponentials / exponentials.sum()
 
 
 def _without_keepdims(scores):
+    """you divided column j by the sum of row j: keep the summed axis with
+    keepdims=True
+    """
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1)
 
 
 def _never_keepdims(scores):
+    """the maximum and the sum of row j went to column j: keep the axis
+    with keepdims=True, both times
+    """
     exponentials = np.exp(scores - scores.max(axis=-1))
     return exponentials / exponentials.sum(axis=-1)
 
@@ -65,45 +80,62 @@ def my_attention(q, k, v):
 
 
 def _no_scale(q, k, v):
+    """the scale is missing: divide the scores by the root of D"""
     probs = my_softmax(q @ k.T)
     return probs @ v, probs
 
 
 def _scaled_by_size(q, k, v):
+    """you divided by D: divide by its root"""
     probs = my_softmax(q @ k.T / q.shape[-1])
     return probs @ v, probs
 
 
 def _scaled_by_tokens(q, k, v):
+    """you scaled by the number of tokens: D is the length of a query,
+    q.shape[-1]
+    """
     probs = my_softmax(q @ k.T / math.sqrt(len(k)))
     return probs @ v, probs
 
 
 def _scaled_by_two(q, k, v):
+    """you divided by 2: that is the root of D only where D = 4, take
+    q.shape[-1]
+    """
     probs = my_softmax(q @ k.T / 2)
     return probs @ v, probs
 
 
 def _softmax_over_queries(q, k, v):
+    """your columns sum to 1: you normalised over queries; keys are axis -1"""
     probs = _over_queries(q @ k.T / math.sqrt(q.shape[-1]))
     return probs @ v, probs
 
 
 def _sums_in_columns(q, k, v):
+    """column j is divided by the sum of row j: keep the summed axis with
+    keepdims=True
+    """
     probs = _without_keepdims(q @ k.T / math.sqrt(q.shape[-1]))
     return probs @ v, probs
 
 
 def _keys_ask(q, k, v):
+    """rows must be queries: q @ k.T, not k @ q.T"""
     return my_attention(k, q, v)
 
 
 def _probs_transposed(q, k, v):
+    """the probs are right, the context is not: probs @ v, not probs.T @ v"""
     _, probs = my_attention(q, k, v)
     return probs.T @ v, probs
 
 
 def _order_of_results(q, k, v):
+    """both are right, in the other order: the context first, then the
+    probs
+    """
     return my_attention(q, k, v)[::-1]
 
 
@@ -155,38 +187,14 @@ EXERCISES = (
             "row's sum (keepdims=True).",
         ),
         solution=my_softmax,
-        mistakes=(
-            Mistake(
-                _over_queries,
-                "your columns sum to 1: you normalised over "
-                "queries, axis 0; keys are axis -1",
-            ),
-            Mistake(
-                _naive,
-                "it overflows for large scores: subtract each row's maximum first",
-            ),
-            Mistake(
-                _over_everything,
-                "the whole matrix sums to 1: each row must, sum over axis -1",
-            ),
-            Mistake(
-                _exponentials, "these are the exponentials: divide each row by its sum"
-            ),
-            Mistake(
-                _one_maximum,
-                "you subtracted one maximum from all rows: a row far "
-                "below it becomes 0 / 0; each row has its own",
-            ),
-            Mistake(
-                _without_keepdims,
-                "you divided column j by the sum of row j: keep "
-                "the summed axis with keepdims=True",
-            ),
-            Mistake(
-                _never_keepdims,
-                "the maximum and the sum of row j went to column "
-                "j: keep the axis with keepdims=True, both times",
-            ),
+        mistakes=mistakes(
+            _over_queries,
+            _naive,
+            _over_everything,
+            _exponentials,
+            _one_maximum,
+            _without_keepdims,
+            _never_keepdims,
         ),
         cases=(
             (np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]]),),
@@ -207,39 +215,16 @@ EXERCISES = (
             "scores = q @ k.T / math.sqrt(q.shape[-1]); the context is probs @ v.",
         ),
         solution=my_attention,
-        mistakes=(
-            Mistake(
-                _no_scale, "the scale is missing: divide the scores by the root of D"
-            ),
-            Mistake(_scaled_by_size, "you divided by D: divide by its root"),
-            Mistake(
-                _scaled_by_tokens,
-                "you scaled by the number of tokens: D is the "
-                "length of a query, q.shape[-1]",
-            ),
-            Mistake(
-                _scaled_by_two,
-                "you divided by 2: that is the root of D only "
-                "where D = 4, take q.shape[-1]",
-            ),
-            Mistake(
-                _softmax_over_queries,
-                "your columns sum to 1: you normalised over queries; keys are axis -1",
-            ),
-            Mistake(
-                _sums_in_columns,
-                "column j is divided by the sum of row j: keep "
-                "the summed axis with keepdims=True",
-            ),
-            Mistake(_keys_ask, "rows must be queries: q @ k.T, not k @ q.T"),
-            Mistake(
-                _probs_transposed,
-                "the probs are right, the context is not: probs @ v, not probs.T @ v",
-            ),
-            Mistake(
-                _order_of_results,
-                "both are right, in the other order: the context first, then the probs",
-            ),
+        mistakes=mistakes(
+            _no_scale,
+            _scaled_by_size,
+            _scaled_by_tokens,
+            _scaled_by_two,
+            _softmax_over_queries,
+            _sums_in_columns,
+            _keys_ask,
+            _probs_transposed,
+            _order_of_results,
         ),
         cases=(
             (Q, K, V),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SCORES = np.array([[2.0, 1, 0], [1, 2, 1], [0, 0, 2]])  # (Tq, Tk)
 BATCH = np.stack([[SCORES, 2 * SCORES], [SCORES.T, SCORES - 1]])  # (B, A, Tq, Tk)
@@ -16,14 +16,17 @@ def my_mask(input_ids, pad_token_id):
 
 
 def _inverted(input_ids, pad_token_id):
+    """yours is the other way round: 1 is for real tokens"""
     return (input_ids == pad_token_id).astype(int)
 
 
 def _padding_is_always_0(input_ids, pad_token_id):
+    """you compared with 0: the padding id is an argument, and not always 0"""
     return (input_ids != 0).astype(int)
 
 
 def _lengths(input_ids, pad_token_id):
+    """that is the length of each row: one number for each token is asked"""
     return my_mask(input_ids, pad_token_id).sum(axis=1)
 
 
@@ -42,36 +45,51 @@ def _everything(attention_mask):
 
 
 def _after_softmax(scores, attention_mask):
+    """you masked after the softmax: your rows no longer sum to 1"""
     probs = my_masked_probs(scores, _everything(attention_mask))
     return probs * attention_mask[:, None, None, :]
 
 
 def _score_0(scores, attention_mask):
+    """you multiplied the scores by the mask: a score of 0 still gets a
+    share, for exp(0) is 1
+    """
     return my_masked_probs(
         scores * attention_mask[:, None, None, :], _everything(attention_mask)
     )
 
 
 def _inverted_probs(scores, attention_mask):
+    """the mask is inverted: your queries see the padding only"""
     return my_masked_probs(scores, 1 - attention_mask)
 
 
 def _lowered_the_real(scores, attention_mask):
+    """you lowered the scores of the real keys: it is the masked ones that
+    get a low score
+    """
     lowered = scores - 10000.0 * attention_mask[:, None, None, :]
     return my_masked_probs(lowered, _everything(attention_mask))
 
 
 def _queries(scores, attention_mask):
+    """you masked rows, the queries: the mask belongs to the keys, the last
+    axis
+    """
     masked = np.where(attention_mask[:, None, :, None] == 1, scores, -1e9)
     return my_masked_probs(masked, _everything(attention_mask))
 
 
 def _heads(scores, attention_mask):
+    """the mask lies along the wrong axis: head 1 got the mask of sentence
+    1; use [:, None, None, :]
+    """
     masked = np.where(attention_mask[:, None, :] == 1, scores, -1e9)
     return my_masked_probs(masked, _everything(attention_mask))
 
 
 def _unmasked(scores, attention_mask):
+    """nothing is masked: attention_mask has no effect"""
     return my_masked_probs(scores, _everything(attention_mask))
 
 
@@ -90,17 +108,7 @@ EXERCISES = (
             "of it.",
         ),
         solution=my_mask,
-        mistakes=(
-            Mistake(_inverted, "yours is the other way round: 1 is for real tokens"),
-            Mistake(
-                _padding_is_always_0,
-                "you compared with 0: the padding id is an argument, and not always 0",
-            ),
-            Mistake(
-                _lengths,
-                "that is the length of each row: one number for each token is asked",
-            ),
-        ),
+        mistakes=mistakes(_inverted, _padding_is_always_0, _lengths),
         cases=(
             (np.array([[2, 5, 6, 3], [2, 7, 3, 0]]), 0),
             (np.array([[5, 0, 1], [7, 1, 1]]), 1),
@@ -148,36 +156,14 @@ EXERCISES = (
             "scores, a very low number), then the softmax of chapter 03.",
         ),
         solution=my_masked_probs,
-        mistakes=(
-            Mistake(_unmasked, "nothing is masked: attention_mask has no effect"),
-            Mistake(
-                _after_softmax,
-                "you masked after the softmax: your rows no longer sum to 1",
-            ),
-            Mistake(
-                _score_0,
-                "you multiplied the scores by the mask: a score of 0 "
-                "still gets a share, for exp(0) is 1",
-            ),
-            Mistake(
-                _inverted_probs,
-                "the mask is inverted: your queries see the padding only",
-            ),
-            Mistake(
-                _lowered_the_real,
-                "you lowered the scores of the real keys: it is "
-                "the masked ones that get a low score",
-            ),
-            Mistake(
-                _queries,
-                "you masked rows, the queries: the mask belongs to the "
-                "keys, the last axis",
-            ),
-            Mistake(
-                _heads,
-                "the mask lies along the wrong axis: head 1 got the mask "
-                "of sentence 1; use [:, None, None, :]",
-            ),
+        mistakes=mistakes(
+            _unmasked,
+            _after_softmax,
+            _score_0,
+            _inverted_probs,
+            _lowered_the_real,
+            _queries,
+            _heads,
         ),
         cases=(
             (BATCH, np.array([[1, 1, 1], [1, 1, 0]])),

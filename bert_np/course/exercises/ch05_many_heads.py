@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 X = 10 * np.arange(3)[:, None] + np.arange(8)  # (T, H): 10 t + h
 BATCH = np.stack([X, X + 100])  # (B, T, H)
@@ -22,16 +22,23 @@ def my_split(x, A):
 
 
 def _reshape_only(x, A):
+    """right shape, wrong numbers: reshape(B, A, T, D) cuts across tokens;
+    reshape to (B, T, A, D), then transpose
+    """
     B, T, H = x.shape
     return x.reshape(B, A, T, H // A)
 
 
 def _no_transpose(x, A):
+    """your axes are (B, T, A, D): the heads must come before the tokens"""
     B, T, H = x.shape
     return x.reshape(B, T, A, H // A)
 
 
 def _every_other(x, A):
+    """your head takes every A-th number: a head's numbers stand side by
+    side
+    """
     B, T, H = x.shape
     return x.reshape(B, T, H // A, A).transpose(0, 3, 1, 2)
 
@@ -45,16 +52,23 @@ def my_merge(x):
 
 
 def _merge_by_reshape(x):
+    """right shape, wrong numbers: a token's row holds numbers of other
+    tokens; transpose before the reshape
+    """
     B, A, T, D = x.shape
     return x.reshape(B, T, A * D)
 
 
 def _mixed(x):
+    """the heads are shuffled together number by number: A must come before
+    D when you reshape
+    """
     B, A, T, D = x.shape
     return x.transpose(0, 2, 3, 1).reshape(B, T, A * D)
 
 
 def _added(x):
+    """you added the heads: they stand side by side, nothing is lost"""
     return x.sum(axis=1)
 
 
@@ -74,24 +88,31 @@ def my_attention_by_head(q, k, v, A):
 
 
 def _one_head(q, k, v, A):
+    """that is one head over all H numbers: cut q, k and v into A slices"""
     return my_attention_by_head(q, k, v, 1)
 
 
 def _scaled_by_hidden_size(q, k, v, A):
+    """you scaled by the root of H: D is H / A"""
     return my_attention_by_head(q / math.sqrt(A), k, v, A)
 
 
 def _added_heads(q, k, v, A):
+    """you added the heads: put them side by side, axis=-1"""
     merged = my_attention_by_head(q, k, v, A)
     return merged.reshape(len(q), A, -1).sum(axis=1)
 
 
 def _stacked_heads(q, k, v, A):
+    """the heads stand below each other: concatenate over axis=-1"""
     merged = my_attention_by_head(q, k, v, A)
     return np.concatenate(np.split(merged, A, axis=-1), axis=0)
 
 
 def _sums_in_columns(q, k, v, A):
+    """column j is divided by the sum of row j: keep the summed axis with
+    keepdims=True
+    """
     D, contexts = q.shape[-1] // A, []
     for a in range(A):
         mine = slice(a * D, (a + 1) * D)
@@ -102,6 +123,7 @@ def _sums_in_columns(q, k, v, A):
 
 
 def _first_probs_for_all(q, k, v, A):
+    """all your heads use the probs of head 0: each has its own"""
     D = q.shape[-1] // A
     first = slice(0, D)
     repeated = (np.tile(x[:, first], A) for x in (q, k))
@@ -123,23 +145,7 @@ EXERCISES = (
             "the heads before the tokens.",
         ),
         solution=my_split,
-        mistakes=(
-            Mistake(
-                _reshape_only,
-                "right shape, wrong numbers: reshape(B, A, T, D) "
-                "cuts across tokens; reshape to (B, T, A, D), then "
-                "transpose",
-            ),
-            Mistake(
-                _no_transpose,
-                "your axes are (B, T, A, D): the heads must come before the tokens",
-            ),
-            Mistake(
-                _every_other,
-                "your head takes every A-th number: a head's numbers "
-                "stand side by side",
-            ),
-        ),
+        mistakes=mistakes(_reshape_only, _no_transpose, _every_other),
         cases=((BATCH, 2), (BATCH[:1], 4)),
     ),
     Exercise(
@@ -155,22 +161,7 @@ EXERCISES = (
             "axes.",
         ),
         solution=my_merge,
-        mistakes=(
-            Mistake(
-                _merge_by_reshape,
-                "right shape, wrong numbers: a token's row "
-                "holds numbers of other tokens; transpose "
-                "before the reshape",
-            ),
-            Mistake(
-                _mixed,
-                "the heads are shuffled together number by number: A must "
-                "come before D when you reshape",
-            ),
-            Mistake(
-                _added, "you added the heads: they stand side by side, nothing is lost"
-            ),
-        ),
+        mistakes=mistakes(_merge_by_reshape, _mixed, _added),
         cases=((my_split(BATCH, 2),), (my_split(BATCH[:1], 4),)),
     ),
     Exercise(
@@ -188,28 +179,13 @@ EXERCISES = (
             "k[:, mine], v[:, mine] with √D; at the end np.concatenate(…, axis=-1).",
         ),
         solution=my_attention_by_head,
-        mistakes=(
-            Mistake(
-                _one_head,
-                "that is one head over all H numbers: cut q, k and v into A slices",
-            ),
-            Mistake(_scaled_by_hidden_size, "you scaled by the root of H: D is H / A"),
-            Mistake(
-                _added_heads, "you added the heads: put them side by side, axis=-1"
-            ),
-            Mistake(
-                _stacked_heads,
-                "the heads stand below each other: concatenate over axis=-1",
-            ),
-            Mistake(
-                _sums_in_columns,
-                "column j is divided by the sum of row j: keep "
-                "the summed axis with keepdims=True",
-            ),
-            Mistake(
-                _first_probs_for_all,
-                "all your heads use the probs of head 0: each has its own",
-            ),
+        mistakes=mistakes(
+            _one_head,
+            _scaled_by_hidden_size,
+            _added_heads,
+            _stacked_heads,
+            _sums_in_columns,
+            _first_probs_for_all,
         ),
         cases=((Q, K, V, 2), (Q, K, V, 3)),
     ),
@@ -244,10 +220,7 @@ EXERCISES = (
         task="A row of probs is [0.5, 0.25, 0.25]. In training, with a dropout rate of "
         "0.5, the last share is dropped. Set `row_sum` to the sum of the row that "
         "multiplies the values.",
-        hints=(
-            "What is kept is divided by 1 − rate.",
-            "(0.5 + 0.25) / 0.5.",
-        ),
+        hints=("What is kept is divided by 1 − rate.", "(0.5 + 0.25) / 0.5."),
         solution=1.5,
         name="row_sum",
         mistakes=(

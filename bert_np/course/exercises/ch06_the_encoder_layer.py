@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import bert_np
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 ROOT = math.sqrt(2)
 X = np.array([[-ROOT, 0.0, 0.0, ROOT], [-1.0, 1, -1, 1], [0.0, ROOT, -ROOT, 0]])
@@ -39,22 +39,29 @@ def my_gelu(x):
 
 
 def _tanh_form(x):
+    """that is the tanh form, off by up to 4.7e-4: use math.erf"""
     return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
 
 
 def _relu(x):
+    """that is ReLU: GELU also lets a little of the negative values through"""
     return np.maximum(x, 0)
 
 
 def _sigmoid_form(x):
+    """that is the sigmoid form, x / (1 + exp(-1.702 x)), off by up to
+    0.02: use math.erf
+    """
     return x / (1 + np.exp(-1.702 * x))
 
 
 def _chance_only(x):
+    """that is the chance Φ(x): multiply it by x"""
     return np.array([(1 + math.erf(value / math.sqrt(2))) / 2 for value in x])
 
 
 def _no_root(x):
+    """divide by √2 inside erf"""
     return x * np.array([(1 + math.erf(value)) / 2 for value in x])
 
 
@@ -70,26 +77,32 @@ def my_feed_forward(x, W1, b1, W2, b2):
 
 
 def _no_bend(x, W1, b1, W2, b2):
+    """the GELU is missing: two linear maps in a row are one linear map"""
     return (x @ W1 + b1) @ W2 + b2
 
 
 def _relu_inside(x, W1, b1, W2, b2):
+    """that is ReLU in the place of GELU"""
     return np.maximum(x @ W1 + b1, 0) @ W2 + b2
 
 
 def _bent_late(x, W1, b1, W2, b2):
+    """the GELU stands between the two maps, not after them"""
     return np.array([my_gelu(row) for row in _no_bend(x, W1, b1, W2, b2)])
 
 
 def _bent_twice(x, W1, b1, W2, b2):
+    """one GELU only, between the maps: the output is not bent"""
     return np.array([my_gelu(row) for row in my_feed_forward(x, W1, b1, W2, b2)])
 
 
 def _with_residual(x, W1, b1, W2, b2):
+    """you added x: the residual belongs to the layer, not to this function"""
     return x + my_feed_forward(x, W1, b1, W2, b2)
 
 
 def _no_biases(x, W1, b1, W2, b2):
+    """the biases are missing"""
     return my_feed_forward(x, W1, 0 * b1, W2, 0 * b2)
 
 
@@ -113,31 +126,39 @@ def _think(x, params):
 
 
 def _no_first_residual(x, attended, params):
+    """the first residual is missing: x + attended"""
     x = _norm(attended, params["attention_norm"])
     return _norm(x + _think(x, params["ffn"]), params["ffn_norm"])
 
 
 def _no_second_residual(x, attended, params):
+    """the second residual is missing: x + feed-forward"""
     x = _norm(x + attended, params["attention_norm"])
     return _norm(_think(x, params["ffn"]), params["ffn_norm"])
 
 
 def _old_x(x, attended, params):
+    """the second sum takes the layer's input: it must take the x that the
+    first norm gave
+    """
     middle = _norm(x + attended, params["attention_norm"])
     return _norm(x + _think(middle, params["ffn"]), params["ffn_norm"])
 
 
 def _pre_norm(x, attended, params):
+    """that is pre-norm, as in GPT-2: BERT normalises after each sum"""
     x = x + attended
     return x + _think(_norm(x, params["ffn_norm"]), params["ffn"])
 
 
 def _no_last_norm(x, attended, params):
+    """the last norm is missing"""
     x = _norm(x + attended, params["attention_norm"])
     return x + _think(x, params["ffn"])
 
 
 def _norms_swapped(x, attended, params):
+    """the two norms are swapped: attention_norm comes first"""
     swapped = {
         **params,
         "attention_norm": params["ffn_norm"],
@@ -187,22 +208,7 @@ EXERCISES = (
             "value in x, turn it into an array, multiply by x.",
         ),
         solution=my_gelu,
-        mistakes=(
-            Mistake(
-                _tanh_form, "that is the tanh form, off by up to 4.7e-4: use math.erf"
-            ),
-            Mistake(
-                _sigmoid_form,
-                "that is the sigmoid form, x / (1 + exp(-1.702 x)), "
-                "off by up to 0.02: use math.erf",
-            ),
-            Mistake(
-                _relu,
-                "that is ReLU: GELU also lets a little of the negative values through",
-            ),
-            Mistake(_chance_only, "that is the chance Φ(x): multiply it by x"),
-            Mistake(_no_root, "divide by √2 inside erf"),
-        ),
+        mistakes=mistakes(_tanh_form, _sigmoid_form, _relu, _chance_only, _no_root),
         cases=(
             (np.array([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]),),
             (np.array([-8.0, 8.0, 2.0]),),
@@ -222,21 +228,8 @@ EXERCISES = (
             "b2.",
         ),
         solution=my_feed_forward,
-        mistakes=(
-            Mistake(
-                _no_bend,
-                "the GELU is missing: two linear maps in a row are one linear map",
-            ),
-            Mistake(_relu_inside, "that is ReLU in the place of GELU"),
-            Mistake(_bent_late, "the GELU stands between the two maps, not after them"),
-            Mistake(
-                _bent_twice, "one GELU only, between the maps: the output is not bent"
-            ),
-            Mistake(
-                _with_residual,
-                "you added x: the residual belongs to the layer, not to this function",
-            ),
-            Mistake(_no_biases, "the biases are missing"),
+        mistakes=mistakes(
+            _no_bend, _relu_inside, _bent_late, _bent_twice, _with_residual, _no_biases
         ),
         cases=((X, W1, B1, W2, B2), (X[::-1] * 2, W1, B1[::-1], W2, B2 + 1)),
     ),
@@ -257,24 +250,13 @@ EXERCISES = (
             "the feed-forward then takes this new x, and is added to it.",
         ),
         solution=my_layer,
-        mistakes=(
-            Mistake(_no_first_residual, "the first residual is missing: x + attended"),
-            Mistake(
-                _no_second_residual, "the second residual is missing: x + feed-forward"
-            ),
-            Mistake(
-                _old_x,
-                "the second sum takes the layer's input: it must take the "
-                "x that the first norm gave",
-            ),
-            Mistake(
-                _pre_norm,
-                "that is pre-norm, as in GPT-2: BERT normalises after each sum",
-            ),
-            Mistake(_no_last_norm, "the last norm is missing"),
-            Mistake(
-                _norms_swapped, "the two norms are swapped: attention_norm comes first"
-            ),
+        mistakes=mistakes(
+            _no_first_residual,
+            _no_second_residual,
+            _old_x,
+            _pre_norm,
+            _no_last_norm,
+            _norms_swapped,
         ),
         cases=((X, UPDATE, LAYER), (UPDATE, X, LAYER)),
     ),

@@ -4,7 +4,7 @@ import numpy as np
 
 import bert_np
 from bert_np.config import BertConfig
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 CONFIG = BertConfig(
     vocab_size=5,
@@ -64,34 +64,44 @@ def my_count(V, P, S, H, F, L, A):
 
 
 def _layers_alone(V, P, S, H, F, L, A):
+    """that is the layers alone, 85,054,464 for BERT-Base: embeddings and
+    pooler are missing
+    """
     return L * (4 * (H * H + H) + 2 * H * F + F + 5 * H)
 
 
 def _no_pooler(V, P, S, H, F, L, A):
+    """the pooler is missing: H·H + H"""
     return my_count(V, P, S, H, F, L, A) - H * H - H
 
 
 def _no_biases(V, P, S, H, F, L, A):
+    """the biases are missing: a linear map from I to O numbers has I·O + O"""
     return my_count(V, P, S, H, F, L, A) - L * (5 * H + F) - H
 
 
 def _no_norms(V, P, S, H, F, L, A):
+    """the norms are missing: each has a gamma and a beta, 2·H"""
     return my_count(V, P, S, H, F, L, A) - 2 * H - 4 * L * H
 
 
 def _one_norm(V, P, S, H, F, L, A):
+    """a layer has two norms, one after each residual sum"""
     return my_count(V, P, S, H, F, L, A) - 2 * L * H
 
 
 def _no_norm_of_embeddings(V, P, S, H, F, L, A):
+    """the embeddings have a norm too: 2·H"""
     return my_count(V, P, S, H, F, L, A) - 2 * H
 
 
 def _for_each_head(V, P, S, H, F, L, A):
+    """the heads share the H numbers: A does not change the count"""
     return my_count(V, P, S, H, F, L, A) + L * (A - 1) * 4 * (H * H + H)
 
 
 def _three_maps(V, P, S, H, F, L, A):
+    """attention has four linear maps: query, key, value and output"""
     return my_count(V, P, S, H, F, L, A) - L * (H * H + H)
 
 
@@ -107,6 +117,9 @@ def my_encoder(x, layers, attention_mask, config):
 
 
 def _all_read_the_embeddings(x, layers, attention_mask, config):
+    """each of your layers reads the embeddings: hand x on from layer to
+    layer
+    """
     states = [x] + [
         bert_np.encoder_layer(x, params, attention_mask, config)[0] for params in layers
     ]
@@ -114,26 +127,34 @@ def _all_read_the_embeddings(x, layers, attention_mask, config):
 
 
 def _first_layer_again(x, layers, attention_mask, config):
+    """you run the first layer's parameters L times: each layer has its own"""
     return my_encoder(x, [layers[0]] * len(layers), attention_mask, config)
 
 
 def _from_the_top(x, layers, attention_mask, config):
+    """the layers run in the wrong order: layers[0] is first"""
     return my_encoder(x, layers[::-1], attention_mask, config)
 
 
 def _without_the_embeddings(x, layers, attention_mask, config):
+    """L + 1 states: the embeddings x are the first"""
     return my_encoder(x, layers, attention_mask, config)[1:]
 
 
 def _without_the_last(x, layers, attention_mask, config):
+    """L + 1 states: the output of the last layer is missing; append after
+    each layer
+    """
     return my_encoder(x, layers, attention_mask, config)[:-1]
 
 
 def _only_the_last(x, layers, attention_mask, config):
+    """that is the last state alone: return all L + 1"""
     return my_encoder(x, layers, attention_mask, config)[-1]
 
 
 def _without_the_mask(x, layers, attention_mask, config):
+    """the attention mask is not handed on to the layers"""
     return my_encoder(x, layers, np.ones_like(attention_mask), config)
 
 
@@ -145,26 +166,38 @@ def my_pool(x, W, b):
 
 
 def _cls_row(x, W, b):
+    """that is the [CLS] row itself: the pooler maps it by W and b, then
+    tanh
+    """
     return x[:, 0]
 
 
 def _no_tanh(x, W, b):
+    """the tanh is missing"""
     return x[:, 0] @ W + b
 
 
 def _mean_of_tokens(x, W, b):
+    """you pooled the mean of the tokens: BERT's pooler reads the first
+    token alone
+    """
     return np.tanh(x.mean(axis=1) @ W + b)
 
 
 def _first_sequence(x, W, b):
+    """x[0] is all tokens of the first sequence; you need the first token
+    of all sequences, x[:, 0]
+    """
     return np.tanh(x[0] @ W + b)
 
 
 def _all_tokens(x, W, b):
+    """you mapped every token: only [CLS], x[:, 0]"""
     return np.tanh(x @ W + b)
 
 
 def _transposed(x, W, b):
+    """W is (in, out): x @ W, not x @ W.T"""
     return np.tanh(x[:, 0] @ W.T + b)
 
 
@@ -216,25 +249,13 @@ EXERCISES = (
             "then np.tanh.",
         ),
         solution=my_pool,
-        mistakes=(
-            Mistake(
-                _cls_row,
-                "that is the [CLS] row itself: the pooler maps it by W "
-                "and b, then tanh",
-            ),
-            Mistake(_no_tanh, "the tanh is missing"),
-            Mistake(
-                _mean_of_tokens,
-                "you pooled the mean of the tokens: BERT's pooler "
-                "reads the first token alone",
-            ),
-            Mistake(
-                _first_sequence,
-                "x[0] is all tokens of the first sequence; you "
-                "need the first token of all sequences, x[:, 0]",
-            ),
-            Mistake(_all_tokens, "you mapped every token: only [CLS], x[:, 0]"),
-            Mistake(_transposed, "W is (in, out): x @ W, not x @ W.T"),
+        mistakes=mistakes(
+            _cls_row,
+            _no_tanh,
+            _mean_of_tokens,
+            _first_sequence,
+            _all_tokens,
+            _transposed,
         ),
         cases=((CLS, POOL_W, POOL_B), (-CLS[:, :2], POOL_W, POOL_B)),
     ),
@@ -254,32 +275,14 @@ EXERCISES = (
             "attention_mask, config), then states.append(x); at the end np.stack.",
         ),
         solution=my_encoder,
-        mistakes=(
-            Mistake(
-                _all_read_the_embeddings,
-                "each of your layers reads the "
-                "embeddings: hand x on from layer to "
-                "layer",
-            ),
-            Mistake(
-                _first_layer_again,
-                "you run the first layer's parameters L times: each layer has its own",
-            ),
-            Mistake(
-                _from_the_top, "the layers run in the wrong order: layers[0] is first"
-            ),
-            Mistake(
-                _without_the_embeddings, "L + 1 states: the embeddings x are the first"
-            ),
-            Mistake(
-                _without_the_last,
-                "L + 1 states: the output of the last layer is "
-                "missing; append after each layer",
-            ),
-            Mistake(_only_the_last, "that is the last state alone: return all L + 1"),
-            Mistake(
-                _without_the_mask, "the attention mask is not handed on to the layers"
-            ),
+        mistakes=mistakes(
+            _all_read_the_embeddings,
+            _first_layer_again,
+            _from_the_top,
+            _without_the_embeddings,
+            _without_the_last,
+            _only_the_last,
+            _without_the_mask,
         ),
         cases=((X, LAYERS, MASK, CONFIG), (-X, LAYERS[1:], MASK, CONFIG)),
     ),
@@ -300,30 +303,15 @@ EXERCISES = (
             "H·F + F + F·H + H for feed-forward, two norms 4·H. Pooler H·H + H.",
         ),
         solution=my_count,
-        mistakes=(
-            Mistake(
-                _layers_alone,
-                "that is the layers alone, 85,054,464 for "
-                "BERT-Base: embeddings and pooler are missing",
-            ),
-            Mistake(_no_pooler, "the pooler is missing: H·H + H"),
-            Mistake(
-                _no_biases,
-                "the biases are missing: a linear map from I to O numbers has I·O + O",
-            ),
-            Mistake(
-                _no_norms, "the norms are missing: each has a gamma and a beta, 2·H"
-            ),
-            Mistake(_one_norm, "a layer has two norms, one after each residual sum"),
-            Mistake(_no_norm_of_embeddings, "the embeddings have a norm too: 2·H"),
-            Mistake(
-                _for_each_head,
-                "the heads share the H numbers: A does not change the count",
-            ),
-            Mistake(
-                _three_maps,
-                "attention has four linear maps: query, key, value and output",
-            ),
+        mistakes=mistakes(
+            _layers_alone,
+            _no_pooler,
+            _no_biases,
+            _no_norms,
+            _one_norm,
+            _no_norm_of_embeddings,
+            _for_each_head,
+            _three_maps,
         ),
         cases=(
             (13, 16, 2, 4, 8, 2, 2),

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import bert_np
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 # Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP], [MASK].
 IDS = np.array([2, 9, 7, 5, 8, 11, 6, 3, 0])
@@ -39,6 +39,7 @@ def my_mask(ids, chance, fate, random_ids):
 
 
 def _specials_too(ids, chance, fate, random_ids):
+    """you chose special tokens too: ids 0 to 4 are never asked for"""
     chosen = chance < 0.15
     masked = np.where(chosen & (fate < 0.9), random_ids, ids)
     masked = np.where(chosen & (fate < 0.8), 4, masked)
@@ -46,35 +47,44 @@ def _specials_too(ids, chance, fate, random_ids):
 
 
 def _always_mask(ids, chance, fate, random_ids):
+    """all chosen tokens became [MASK]: only 80 % do, 10 % get a random
+    word, 10 % stay
+    """
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return np.where(labels == -100, ids, 4), labels
 
 
 def _never_kept(ids, chance, fate, random_ids):
+    """no chosen token stays as it was: from 0.9 on it does"""
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.9), random_ids, masked), labels
 
 
 def _never_random(ids, chance, fate, random_ids):
+    """no chosen token got a random word: from 0.8 up to 0.9 it does"""
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.8), ids, masked), labels
 
 
 def _labels_of_padding(ids, chance, fate, random_ids):
+    """0 is an id, that of [PAD]: where nothing is asked the label is -100"""
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return masked, np.where(labels == -100, 0, labels)
 
 
 def _labels_everywhere(ids, chance, fate, random_ids):
+    """labels only where a token was chosen, -100 elsewhere"""
     return my_mask(ids, chance, fate, random_ids)[0], ids.copy()
 
 
 def _labels_where_changed(ids, chance, fate, random_ids):
+    """a chosen token that stays as it was has a label too"""
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return masked, np.where(masked != ids, labels, -100)
 
 
 def _labels_of_the_masked(ids, chance, fate, random_ids):
+    """the label is the right id, from before the masking"""
     masked, labels = my_mask(ids, chance, fate, random_ids)
     return masked, np.where(labels == -100, labels, masked)
 
@@ -89,28 +99,36 @@ def my_mlm_logits(x, W, b, gamma, beta, word, bias):
 
 
 def _one_linear_layer(x, W, b, gamma, beta, word, bias):
+    """that is one linear layer: before the word table come a dense layer,
+    GELU and a norm
+    """
     return x @ word.T + bias
 
 
 def _no_gelu(x, W, b, gamma, beta, word, bias):
+    """the GELU after the dense layer is missing"""
     y = bert_np.layer_norm(x @ W + b, gamma, beta, eps=1e-12)
     return y @ word.T + bias
 
 
 def _no_norm(x, W, b, gamma, beta, word, bias):
+    """the norm before the word table is missing"""
     return bert_np.gelu(x @ W + b) @ word.T + bias
 
 
 def _norm_first(x, W, b, gamma, beta, word, bias):
+    """the order is dense, GELU, norm"""
     y = bert_np.gelu(bert_np.layer_norm(x @ W + b, gamma, beta, eps=1e-12))
     return y @ word.T + bias
 
 
 def _no_bias(x, W, b, gamma, beta, word, bias):
+    """the bias, one number for each word, is missing"""
     return my_mlm_logits(x, W, b, gamma, beta, word, 0 * bias)
 
 
 def _shares(x, W, b, gamma, beta, word, bias):
+    """those are probabilities: logits are before the softmax"""
     return bert_np.softmax(my_mlm_logits(x, W, b, gamma, beta, word, bias))
 
 
@@ -126,18 +144,24 @@ def my_loss(logits, labels):
 
 
 def _mean_over_all(logits, labels):
+    """you divided by the number of all positions: only by those with a
+    label
+    """
     return my_loss(logits, labels) * (labels != -100).sum() / len(labels)
 
 
 def _sum(logits, labels):
+    """that is the sum: take the mean over the labelled positions"""
     return my_loss(logits, labels) * (labels != -100).sum()
 
 
 def _ignored_as_word_0(logits, labels):
+    """you took -100 for word 0: such positions have no loss at all"""
     return my_loss(logits, np.where(labels == -100, 0, labels))
 
 
 def _naive(logits, labels):
+    """exp overflows for large logits: subtract each row's maximum"""
     rows = np.flatnonzero(labels != -100)
     with np.errstate(all="ignore"):
         e = np.exp(logits[rows])
@@ -146,6 +170,9 @@ def _naive(logits, labels):
 
 
 def _log_of_softmax(logits, labels):
+    """a probability became 0, and its log is -inf: stay with logs,
+    log(sum(exp(z))) − z[label]
+    """
     rows = np.flatnonzero(labels != -100)
     probs = bert_np.softmax(logits[rows])
     with np.errstate(all="ignore"):
@@ -153,10 +180,12 @@ def _log_of_softmax(logits, labels):
 
 
 def _base_two(logits, labels):
+    """that is in bits, with log2: BERT's loss is in nats, np.log"""
     return my_loss(logits, labels) / math.log(2)
 
 
 def _sign(logits, labels):
+    """the sign: a loss is not negative"""
     return -my_loss(logits, labels)
 
 
@@ -179,39 +208,15 @@ EXERCISES = (
             "(fate < 0.9), then 4 over it where chosen & (fate < 0.8).",
         ),
         solution=my_mask,
-        mistakes=(
-            Mistake(
-                _specials_too,
-                "you chose special tokens too: ids 0 to 4 are never asked for",
-            ),
-            Mistake(
-                _always_mask,
-                "all chosen tokens became [MASK]: only 80 % do, 10 % "
-                "get a random word, 10 % stay",
-            ),
-            Mistake(
-                _never_kept, "no chosen token stays as it was: from 0.9 on it does"
-            ),
-            Mistake(
-                _never_random,
-                "no chosen token got a random word: from 0.8 up to 0.9 it does",
-            ),
-            Mistake(
-                _labels_of_padding,
-                "0 is an id, that of [PAD]: where nothing is asked the label is -100",
-            ),
-            Mistake(
-                _labels_everywhere,
-                "labels only where a token was chosen, -100 elsewhere",
-            ),
-            Mistake(
-                _labels_where_changed,
-                "a chosen token that stays as it was has a label too",
-            ),
-            Mistake(
-                _labels_of_the_masked,
-                "the label is the right id, from before the masking",
-            ),
+        mistakes=mistakes(
+            _specials_too,
+            _always_mask,
+            _never_kept,
+            _never_random,
+            _labels_of_padding,
+            _labels_everywhere,
+            _labels_where_changed,
+            _labels_of_the_masked,
         ),
         cases=(
             (IDS, CHANCE, FATE, RANDOM_IDS),
@@ -237,17 +242,8 @@ EXERCISES = (
             "table as a matrix from H to V, word.T, and the bias.",
         ),
         solution=my_mlm_logits,
-        mistakes=(
-            Mistake(
-                _one_linear_layer,
-                "that is one linear layer: before the word "
-                "table come a dense layer, GELU and a norm",
-            ),
-            Mistake(_no_gelu, "the GELU after the dense layer is missing"),
-            Mistake(_no_norm, "the norm before the word table is missing"),
-            Mistake(_norm_first, "the order is dense, GELU, norm"),
-            Mistake(_no_bias, "the bias, one number for each word, is missing"),
-            Mistake(_shares, "those are probabilities: logits are before the softmax"),
+        mistakes=mistakes(
+            _one_linear_layer, _no_gelu, _no_norm, _norm_first, _no_bias, _shares
         ),
         cases=(
             (X, W, B, GAMMA, BETA, TABLE, BIAS),
@@ -269,29 +265,14 @@ EXERCISES = (
             "Pick z[label] by z[np.arange(len(z)), labels].",
         ),
         solution=my_loss,
-        mistakes=(
-            Mistake(
-                _mean_over_all,
-                "you divided by the number of all positions: only "
-                "by those with a label",
-            ),
-            Mistake(_sum, "that is the sum: take the mean over the labelled positions"),
-            Mistake(
-                _ignored_as_word_0,
-                "you took -100 for word 0: such positions have no loss at all",
-            ),
-            Mistake(
-                _naive, "exp overflows for large logits: subtract each row's maximum"
-            ),
-            Mistake(
-                _log_of_softmax,
-                "a probability became 0, and its log is -inf: "
-                "stay with logs, log(sum(exp(z))) − z[label]",
-            ),
-            Mistake(
-                _base_two, "that is in bits, with log2: BERT's loss is in nats, np.log"
-            ),
-            Mistake(_sign, "the sign: a loss is not negative"),
+        mistakes=mistakes(
+            _mean_over_all,
+            _sum,
+            _ignored_as_word_0,
+            _naive,
+            _log_of_softmax,
+            _base_two,
+            _sign,
         ),
         cases=((LOGITS, LABELS), (HUGE, HUGE_LABELS), (HUGE, np.array([0, 1, 3]))),
     ),

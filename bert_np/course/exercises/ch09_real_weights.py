@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 
 def damage(params):
@@ -60,35 +60,50 @@ def _read(data, name, shift=0, kind="<f4"):
 
 
 def _eight_bytes_early(data, name):
+    """you begin 8 bytes too early: the numbers come after the 8 bytes and
+    the header
+    """
     values, shape = _read(data, name, shift=-8)
     return values.reshape(shape)
 
 
 def _from_the_start(data, name):
+    """the offsets count from the end of the header, not from the start of
+    the file: add 8 + length
+    """
     values, shape = _read(data, name, shift=-8 - int.from_bytes(data[:8], "little"))
     return values.reshape(shape)
 
 
 def _always_the_first(data, name):
+    """you always read the first tensor: add the beginning of data_offsets"""
     values, shape = _read(data, name)
     length = int.from_bytes(data[:8], "little")
     return np.frombuffer(data[8 + length :], "<f4")[: values.size].reshape(shape)
 
 
 def _flat(data, name):
+    """the numbers are right: give them their shape"""
     return _read(data, name)[0]
 
 
 def _turned(data, name):
+    """that is transposed: return it as it stands in the file, the turning
+    comes later
+    """
     return my_tensor(data, name).T
 
 
 def _shape_turned(data, name):
+    """the shape is turned round: reshape to the shape in the header"""
     values, shape = _read(data, name)
     return values.reshape(shape[::-1])
 
 
 def _big_endian(data, name):
+    """the bytes of each number are read in the wrong order: little-endian,
+    "<f4"
+    """
     values, shape = _read(data, name, kind=">f4")
     return values.reshape(shape)
 
@@ -123,24 +138,31 @@ def my_name(layer, part, array):
 
 
 def _norms_exchanged(layer, part, array):
+    """the two norms are exchanged: the one behind attention is
+    attention.output.LayerNorm
+    """
     other = {"attention_norm": "ffn_norm", "ffn_norm": "attention_norm"}
     return my_name(layer, other.get(part, part), array)
 
 
 def _without_self(layer, part, array):
+    """query, key and value stand under attention.self"""
     return my_name(layer, part, array).replace("self.", "")
 
 
 def _one_digit(layer, part, array):
+    """layer 11 became layer 1: a layer's number may have two digits"""
     return my_name(str(layer)[0], part, array)
 
 
 def _gamma_and_beta(layer, part, array):
+    """gamma is called weight, and beta bias, in files of today"""
     name = my_name(layer, part, array)
     return name.rsplit(".", 1)[0] + "." + array if "LayerNorm" in name else name
 
 
 def _layers(layer, part, array):
+    """it is "encoder.layer.", without an s"""
     return my_name(layer, part, array).replace("layer", "layers", 1)
 
 
@@ -160,36 +182,14 @@ EXERCISES = (
             'cut, np.frombuffer(raw, "<f4"), reshape.',
         ),
         solution=my_tensor,
-        mistakes=(
-            Mistake(
-                _eight_bytes_early,
-                "you begin 8 bytes too early: the numbers come "
-                "after the 8 bytes and the header",
-            ),
-            Mistake(
-                _from_the_start,
-                "the offsets count from the end of the header, "
-                "not from the start of the file: add 8 + length",
-            ),
-            Mistake(
-                _always_the_first,
-                "you always read the first tensor: add the beginning of data_offsets",
-            ),
-            Mistake(_flat, "the numbers are right: give them their shape"),
-            Mistake(
-                _turned,
-                "that is transposed: return it as it stands in the file, "
-                "the turning comes later",
-            ),
-            Mistake(
-                _shape_turned,
-                "the shape is turned round: reshape to the shape in the header",
-            ),
-            Mistake(
-                _big_endian,
-                "the bytes of each number are read in the wrong "
-                'order: little-endian, "<f4"',
-            ),
+        mistakes=mistakes(
+            _eight_bytes_early,
+            _from_the_start,
+            _always_the_first,
+            _flat,
+            _turned,
+            _shape_turned,
+            _big_endian,
         ),
         cases=((FILE, "weight"), (FILE, "scale"), (SQUARE, "weight"), (SQUARE, "bias")),
     ),
@@ -209,22 +209,8 @@ EXERCISES = (
             'attention_norm, "output.LayerNorm" to ffn_norm.',
         ),
         solution=my_name,
-        mistakes=(
-            Mistake(
-                _norms_exchanged,
-                "the two norms are exchanged: the one behind "
-                "attention is attention.output.LayerNorm",
-            ),
-            Mistake(_without_self, "query, key and value stand under attention.self"),
-            Mistake(
-                _one_digit,
-                "layer 11 became layer 1: a layer's number may have two digits",
-            ),
-            Mistake(
-                _gamma_and_beta,
-                "gamma is called weight, and beta bias, in files of today",
-            ),
-            Mistake(_layers, 'it is "encoder.layer.", without an s'),
+        mistakes=mistakes(
+            _norms_exchanged, _without_self, _one_digit, _gamma_and_beta, _layers
         ),
         cases=(
             *((11, part, "gamma" if "norm" in part else "W") for part in PARTS),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.5, 0.3]])
 LONGER = np.array(
@@ -24,26 +24,42 @@ def my_previous_share(probs):
 
 
 def _next_token(probs):
+    """that is the next token: the token before stands below the diagonal,
+    at probs[i, i - 1]
+    """
     return np.diagonal(probs, 1).mean()
 
 
 def _own_token(probs):
+    """that is the token itself, the diagonal: the token before is one
+    column to the left
+    """
     return np.diagonal(probs).mean()
 
 
 def _summed(probs):
+    """that is the sum: divide by the number of tokens that have one before
+    them, T - 1
+    """
     return np.diagonal(probs, -1).sum()
 
 
 def _divided_by_all(probs):
+    """you divided by T: token 0 has none before it, so only T - 1 tokens
+    count
+    """
     return np.diagonal(probs, -1).sum() / len(probs)
 
 
 def _wraps_around(probs):
+    """row 0 asks for column -1, and NumPy gives the last one: begin at row
+    1
+    """
     return np.mean([probs[i, i - 1] for i in range(len(probs))])
 
 
 def _shares_listed(probs):
+    """these are the right shares: now take their mean"""
     return np.diagonal(probs, -1)
 
 
@@ -56,19 +72,27 @@ def my_mean_over_real(values, attention_mask):
 
 
 def _padding_counts(values, attention_mask):
+    """padding counts too: leave out what the mask calls 0"""
     return values.mean()
 
 
 def _zeros_count(values, attention_mask):
+    """padding is 0 now, but it still counts as a token: divide by
+    attention_mask.sum()
+    """
     return (values * attention_mask).mean()
 
 
 def _mean_of_means(values, attention_mask):
+    """you took the mean of the sentences' means: then a token of a short
+    sentence counts more
+    """
     sums = (values * attention_mask).sum(axis=1)
     return (sums / attention_mask.sum(axis=1)).mean()
 
 
 def _for_each_sentence(values, attention_mask):
+    """that is one mean for each sentence: a single number is asked for"""
     return (values * attention_mask).sum(axis=1) / attention_mask.sum(axis=1)
 
 
@@ -88,33 +112,13 @@ EXERCISES = (
             "T - 1; or np.diagonal(probs, -1).mean().",
         ),
         solution=my_previous_share,
-        mistakes=(
-            Mistake(
-                _next_token,
-                "that is the next token: the token before stands "
-                "below the diagonal, at probs[i, i - 1]",
-            ),
-            Mistake(
-                _own_token,
-                "that is the token itself, the diagonal: the token "
-                "before is one column to the left",
-            ),
-            Mistake(
-                _summed,
-                "that is the sum: divide by the number of tokens that "
-                "have one before them, T - 1",
-            ),
-            Mistake(
-                _divided_by_all,
-                "you divided by T: token 0 has none before it, so "
-                "only T - 1 tokens count",
-            ),
-            Mistake(
-                _wraps_around,
-                "row 0 asks for column -1, and NumPy gives the last "
-                "one: begin at row 1",
-            ),
-            Mistake(_shares_listed, "these are the right shares: now take their mean"),
+        mistakes=mistakes(
+            _next_token,
+            _own_token,
+            _summed,
+            _divided_by_all,
+            _wraps_around,
+            _shares_listed,
         ),
         cases=((PROBS,), (LONGER,)),
     ),
@@ -165,24 +169,8 @@ EXERCISES = (
             ".sum() / mask.sum().",
         ),
         solution=my_mean_over_real,
-        mistakes=(
-            Mistake(
-                _padding_counts, "padding counts too: leave out what the mask calls 0"
-            ),
-            Mistake(
-                _zeros_count,
-                "padding is 0 now, but it still counts as a token: "
-                "divide by attention_mask.sum()",
-            ),
-            Mistake(
-                _mean_of_means,
-                "you took the mean of the sentences' means: then a "
-                "token of a short sentence counts more",
-            ),
-            Mistake(
-                _for_each_sentence,
-                "that is one mean for each sentence: a single number is asked for",
-            ),
+        mistakes=mistakes(
+            _padding_counts, _zeros_count, _mean_of_means, _for_each_sentence
         ),
         cases=(
             (

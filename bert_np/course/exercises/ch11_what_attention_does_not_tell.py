@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 PROBS = np.array([[0.8, 0.1, 0.1], [0.5, 0.25, 0.25]])
 VALUES = np.array([[0.1, 0.0], [3.0, 4.0], [0.0, 2.0]])
@@ -22,25 +22,34 @@ def my_moved_shares(probs, moved):
 
 
 def _not_divided(probs, moved):
+    """these are the lengths that are moved: divide each row by its sum"""
     return probs * np.linalg.norm(moved, axis=-1)
 
 
 def _squared(probs, moved):
+    """the root is missing: a length is the root of the sum of squares"""
     weighted = probs * (moved**2).sum(axis=-1)
     return weighted / weighted.sum(axis=-1, keepdims=True)
 
 
 def _summed(probs, moved):
+    """you summed the numbers of each vector: a length needs their squares,
+    and the root of the sum
+    """
     weighted = probs * moved.sum(axis=-1)
     return weighted / weighted.sum(axis=-1, keepdims=True)
 
 
 def _over_columns(probs, moved):
+    """your columns sum to 1: rows are queries, divide along axis -1"""
     weighted = probs * np.linalg.norm(moved, axis=-1)
     return weighted / weighted.sum(axis=0)
 
 
 def _only_probs(probs, moved):
+    """these are the shares as they were: multiply each by the length of
+    its vector
+    """
     return probs
 
 
@@ -54,28 +63,35 @@ def my_without_head(W_o, head, D):
 
 
 def _columns(W_o, head, D):
+    """you cleared columns: context @ W_o meets the head's numbers in the
+    rows
+    """
     result = W_o.copy()
     result[:, head * D : (head + 1) * D] = 0
     return result
 
 
 def _one_row(W_o, head, D):
+    """that is one row: a head has D of them, from head · D on"""
     result = W_o.copy()
     result[head] = 0
     return result
 
 
 def _all_others(W_o, head, D):
+    """only this head is left now: it is the one to go"""
     return W_o - my_without_head(W_o, head, D)
 
 
 def _every_nth(W_o, head, D):
+    """the heads lie in blocks of D rows, one after the other, not in turns"""
     result = W_o.copy()
     result[head :: len(W_o) // D] = 0
     return result
 
 
 def _cut_out(W_o, head, D):
+    """you cut the rows out, so the matrix no longer fits: set them to 0"""
     return np.delete(W_o, slice(head * D, (head + 1) * D), axis=0)
 
 
@@ -95,30 +111,7 @@ EXERCISES = (
             "divide by weighted.sum(axis=-1, keepdims=True).",
         ),
         solution=my_moved_shares,
-        mistakes=(
-            Mistake(
-                _not_divided,
-                "these are the lengths that are moved: divide each row by its sum",
-            ),
-            Mistake(
-                _squared,
-                "the root is missing: a length is the root of the sum of squares",
-            ),
-            Mistake(
-                _summed,
-                "you summed the numbers of each vector: a length needs "
-                "their squares, and the root of the sum",
-            ),
-            Mistake(
-                _over_columns,
-                "your columns sum to 1: rows are queries, divide along axis -1",
-            ),
-            Mistake(
-                _only_probs,
-                "these are the shares as they were: multiply each by "
-                "the length of its vector",
-            ),
-        ),
+        mistakes=mistakes(_not_divided, _squared, _summed, _over_columns, _only_probs),
         cases=((PROBS, VALUES), (LONGER, THREE)),
     ),
     Exercise(
@@ -136,25 +129,7 @@ EXERCISES = (
             "result[head * D:(head + 1) * D] = 0.",
         ),
         solution=my_without_head,
-        mistakes=(
-            Mistake(
-                _columns,
-                "you cleared columns: context @ W_o meets the head's "
-                "numbers in the rows",
-            ),
-            Mistake(
-                _one_row, "that is one row: a head has D of them, from head · D on"
-            ),
-            Mistake(_all_others, "only this head is left now: it is the one to go"),
-            Mistake(
-                _every_nth,
-                "the heads lie in blocks of D rows, one after the other, not in turns",
-            ),
-            Mistake(
-                _cut_out,
-                "you cut the rows out, so the matrix no longer fits: set them to 0",
-            ),
-        ),
+        mistakes=mistakes(_columns, _one_row, _all_others, _every_nth, _cut_out),
         cases=((W_O, 1, 2), (WIDE, 0, 2), (WIDE, 1, 3)),
     ),
     Exercise(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, mistakes
 
 EPS = 1e-12
 
@@ -21,26 +21,38 @@ def my_softmax_backward(d_probs, probs):
 
 
 def _each_alone(d_probs, probs):
+    """p (1 - p) is only what a score does to its own share: the other
+    shares fall too
+    """
     return probs * (1 - probs) * d_probs
 
 
 def _only_own(d_probs, probs):
+    """take the weighed mean out of d_probs first: a row of your gradient
+    must sum to 0
+    """
     return probs * d_probs
 
 
 def _plain_mean(d_probs, probs):
+    """the mean must be weighed by probs"""
     return probs * (d_probs - d_probs.mean(axis=-1, keepdims=True))
 
 
 def _over_queries(d_probs, probs):
+    """you took the mean over queries, axis 0: keys are axis -1"""
     return probs * (d_probs - (d_probs * probs).sum(axis=0))
 
 
 def _mean_in_columns(d_probs, probs):
+    """the mean of row j went to column j: keep the summed axis with
+    keepdims=True
+    """
     return probs * (d_probs - (d_probs * probs).sum(axis=-1))
 
 
 def _no_factor(d_probs, probs):
+    """the factor probs in front is missing: a share near 0 hardly moves"""
     return d_probs - (d_probs * probs).sum(axis=-1, keepdims=True)
 
 
@@ -63,23 +75,28 @@ def _standardised(x):
 
 
 def _constants(d_y, x):
+    """you took mean and s for constants: both depend on x"""
     return d_y / _standardised(x)[1]
 
 
 def _only_mean(d_y, x):
+    """s depends on x too: take out z times the mean of d_y z"""
     return (d_y - d_y.mean(axis=-1, keepdims=True)) / _standardised(x)[1]
 
 
 def _not_divided(d_y, x):
+    """the last step is missing: divide by s"""
     return my_layer_norm_backward(d_y, x) * _standardised(x)[1]
 
 
 def _summed(d_y, x):
+    """these are sums: both terms are means over the H numbers"""
     z, s = _standardised(x)
     return (d_y - d_y.sum(-1, keepdims=True) - z * (d_y * z).sum(-1, keepdims=True)) / s
 
 
 def _x_for_z(d_y, x):
+    """the second term needs z, not x"""
     mean = d_y.mean(axis=-1, keepdims=True)
     along = (d_y * x).mean(axis=-1, keepdims=True)
     return (d_y - mean - x * along) / _standardised(x)[1]
@@ -96,22 +113,29 @@ def my_d_logits(logits, label):
 
 
 def _wrong_sign(logits, label):
+    """the sign is turned: the loss falls when the right logit rises"""
     return -my_d_logits(logits, label)
 
 
 def _logits_for_probs(logits, label):
+    """you forgot the softmax: probs minus one-hot"""
     return logits - (np.arange(len(logits)) == label)
 
 
 def _only_the_label(logits, label):
+    """the other logits count too: each of them takes share from the right
+    word
+    """
     return my_d_logits(logits, label) * (np.arange(len(logits)) == label)
 
 
 def _probs_alone(logits, label):
+    """now take 1 away at the label"""
     return _softmax(logits)
 
 
 def _divided(logits, label):
+    """there is one word: nothing to divide by"""
     return my_d_logits(logits, label) / len(logits)
 
 
@@ -130,31 +154,13 @@ EXERCISES = (
             "-1, keepdims=True), then multiply by probs.",
         ),
         solution=my_softmax_backward,
-        mistakes=(
-            Mistake(
-                _each_alone,
-                "p (1 - p) is only what a score does to its own "
-                "share: the other shares fall too",
-            ),
-            Mistake(
-                _only_own,
-                "take the weighed mean out of d_probs first: a row of "
-                "your gradient must sum to 0",
-            ),
-            Mistake(_plain_mean, "the mean must be weighed by probs"),
-            Mistake(
-                _over_queries,
-                "you took the mean over queries, axis 0: keys are axis -1",
-            ),
-            Mistake(
-                _mean_in_columns,
-                "the mean of row j went to column j: keep the "
-                "summed axis with keepdims=True",
-            ),
-            Mistake(
-                _no_factor,
-                "the factor probs in front is missing: a share near 0 hardly moves",
-            ),
+        mistakes=mistakes(
+            _each_alone,
+            _only_own,
+            _plain_mean,
+            _over_queries,
+            _mean_in_columns,
+            _no_factor,
         ),
         cases=(
             (np.array([[1.0, 0.0, 1.0]]), np.array([[0.5, 0.25, 0.25]])),
@@ -176,15 +182,7 @@ EXERCISES = (
             "means over axis -1 with keepdims=True.",
         ),
         solution=my_layer_norm_backward,
-        mistakes=(
-            Mistake(_constants, "you took mean and s for constants: both depend on x"),
-            Mistake(
-                _only_mean, "s depends on x too: take out z times the mean of d_y z"
-            ),
-            Mistake(_not_divided, "the last step is missing: divide by s"),
-            Mistake(_summed, "these are sums: both terms are means over the H numbers"),
-            Mistake(_x_for_z, "the second term needs z, not x"),
-        ),
+        mistakes=mistakes(_constants, _only_mean, _not_divided, _summed, _x_for_z),
         cases=(
             (np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[1.0, 1.0, 5.0, 5.0]])),
             (
@@ -207,23 +205,9 @@ EXERCISES = (
             "It is softmax(logits), with 1 taken away at the label.",
         ),
         solution=my_d_logits,
-        mistakes=(
-            Mistake(
-                _wrong_sign,
-                "the sign is turned: the loss falls when the right logit rises",
-            ),
-            Mistake(_logits_for_probs, "you forgot the softmax: probs minus one-hot"),
-            Mistake(
-                _only_the_label,
-                "the other logits count too: each of them takes "
-                "share from the right word",
-            ),
-            Mistake(_probs_alone, "now take 1 away at the label"),
-            Mistake(_divided, "there is one word: nothing to divide by"),
+        mistakes=mistakes(
+            _wrong_sign, _logits_for_probs, _only_the_label, _probs_alone, _divided
         ),
-        cases=(
-            (np.array([2.0, 1.0, 0.0]), 1),
-            (np.array([0.0, 0.0, 3.0, -1.0]), 3),
-        ),
+        cases=((np.array([2.0, 1.0, 0.0]), 1), (np.array([0.0, 0.0, 3.0, -1.0]), 3)),
     ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 # -------------------------------------------------------------- operations
 
@@ -14,26 +14,36 @@ def my_operations(T, H, F):
 
 
 def _multiplications(T, H, F):
+    """you counted the multiplications alone; each comes with an addition:
+    2 m n p
+    """
     return my_operations(T, H, F) // 2
 
 
 def _no_attention(T, H, F):
+    """the linear maps are right; q kᵀ and probs v are missing"""
     return 2 * T * (4 * H * H + 2 * H * F)
 
 
 def _scores_alone(T, H, F):
+    """q kᵀ is there; probs v costs as much again"""
     return 2 * T * (4 * H * H + 2 * H * F + T * H)
 
 
 def _three_maps(T, H, F):
+    """query, key and value make three maps of H x H; the output map is the
+    fourth
+    """
     return 2 * T * (3 * H * H + 2 * H * F + 2 * T * H)
 
 
 def _one_feed_forward_map(T, H, F):
+    """the feed-forward network has two maps: H x F and F x H"""
     return 2 * T * (4 * H * H + H * F + 2 * T * H)
 
 
 def _one_token(T, H, F):
+    """this is the work of one token; there are T"""
     return 2 * (4 * H * H + 2 * H * F + 2 * T * H)
 
 
@@ -45,18 +55,22 @@ def my_padding_share(lengths):
 
 
 def _real_share(lengths):
+    """this is the share of the real tokens; padding is the rest"""
     return lengths.sum() / (len(lengths) * lengths.max())
 
 
 def _beside_real(lengths):
+    """you divided by the real tokens; divide by all positions"""
     return len(lengths) * lengths.max() / lengths.sum() - 1
 
 
 def _of_the_shortest(lengths):
+    """this is the share in the shortest row; count all rows"""
     return 1 - lengths.min() / lengths.max()
 
 
 def _to_512(lengths):
+    """a batch is padded to its longest text, not to 512"""
     return 1 - lengths.sum() / (len(lengths) * 512)
 
 
@@ -77,26 +91,13 @@ EXERCISES = (
             "The context costs the same.",
         ),
         solution=my_operations,
-        mistakes=(
-            Mistake(
-                _multiplications,
-                "you counted the multiplications alone; each "
-                "comes with an addition: 2 m n p",
-            ),
-            Mistake(
-                _no_attention, "the linear maps are right; q kᵀ and probs v are missing"
-            ),
-            Mistake(_scores_alone, "q kᵀ is there; probs v costs as much again"),
-            Mistake(
-                _three_maps,
-                "query, key and value make three maps of H x H; the "
-                "output map is the fourth",
-            ),
-            Mistake(
-                _one_feed_forward_map,
-                "the feed-forward network has two maps: H x F and F x H",
-            ),
-            Mistake(_one_token, "this is the work of one token; there are T"),
+        mistakes=mistakes(
+            _multiplications,
+            _no_attention,
+            _scores_alone,
+            _three_maps,
+            _one_feed_forward_map,
+            _one_token,
         ),
         cases=((3, 4, 16), (10, 384, 1536), (128, 384, 1536), (7, 5, 11)),
     ),
@@ -113,19 +114,7 @@ EXERCISES = (
             "1 minus the share of the real tokens: lengths.sum() over all positions.",
         ),
         solution=my_padding_share,
-        mistakes=(
-            Mistake(
-                _real_share, "this is the share of the real tokens; padding is the rest"
-            ),
-            Mistake(
-                _beside_real, "you divided by the real tokens; divide by all positions"
-            ),
-            Mistake(
-                _of_the_shortest,
-                "this is the share in the shortest row; count all rows",
-            ),
-            Mistake(_to_512, "a batch is padded to its longest text, not to 512"),
-        ),
+        mistakes=mistakes(_real_share, _beside_real, _of_the_shortest, _to_512),
         cases=(
             (np.array([10, 6]),),
             (np.array([128, 8, 8, 16]),),
