@@ -1,0 +1,106 @@
+"""Rewrite what the READMEs show of the code, and the front page's pictures.
+
+    python tests/tools/make_tables.py
+
+The parameter ledger, the toy model's figures and the largest differences from
+HuggingFace's stored results go between their markers in the folders' READMEs.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from golden_values import largest_differences, minilm_results, tiny  # noqa: E402
+
+from bert_np import (  # noqa: E402
+    BertConfig,
+    bert,
+    format_ledger,
+    load_pretrained,
+    parameter_ledger,
+)
+from bert_np.files.pretrained import PACKAGED  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+PICTURES = ROOT / "notebooks" / "images"
+SKILLS = {
+    "agreement": "the cat that the dogs chase [is] tired",
+    "pronoun": "john lost the key . [he] was sad",
+    "copy": "anna has a red ball . the ball is [red]",
+    "binding": "anna has a red ball and a blue hat . the hat is [blue]",
+    "order": "the dog chased the cat . who ran away ? the [cat]",
+}
+
+
+def ledger_table():
+    """Return where the parameters of BERT-Base sit."""
+    return format_ledger(parameter_ledger(BertConfig.base()))
+
+
+def agreement_table(minilm):
+    """Return the largest differences from HuggingFace's stored results."""
+    rows = {
+        "2 layers, random, float64": tiny("f64_", np.float64)[1:],
+        "2 layers, random, float32": tiny("f32_", np.float32)[1:],
+        "MiniLM, 6 layers, float32": minilm_results(*minilm[:2])[2:],
+    }
+    lines = ["| checkpoint | hidden states, pooled, logits | attention |"]
+    lines.append("|---|---:|---:|")
+    for name, (found, expected) in rows.items():
+        other, attention = largest_differences(found, expected)
+        lines.append(f"| {name} | {other:.0e} | {attention:.0e} |")
+    return "\n".join(lines)
+
+
+def toy_table():
+    """Return what the toy model's report says."""
+    report = json.loads((PACKAGED["toy"] / "report.json").read_text("utf-8"))
+    found = report["held_out"]
+    pairs, best = found["next sentence"], found["next sentence, best possible"]
+    lines = ["| skill | such as | right |", "|---|---|---:|"]
+    lines += [
+        f"| {name} | {text} | {found[name]:.1%} |" for name, text in SKILLS.items()
+    ]
+    lines += [f"| next sentence | best possible {best:.1%} | {pairs:.1%} |", ""]
+    lines.append(
+        f"It has {report['parameters']:,} parameters. Its predictions are "
+        f"{found['divergence']:.2f} nats from the exact ones (mean KL divergence). "
+        f"Training took {report['seconds'] / 60:.0f} minutes on two cores and "
+        f"{report['peak_memory_mb']} MB of memory."
+    )
+    return "\n".join(lines)
+
+
+def write_table(path, name, table):
+    """Put a table between its markers."""
+    pattern = rf"(<!-- {name}.*?-->\n).*?(<!-- end -->)"
+    text = re.sub(
+        pattern, lambda m: f"{m[1]}{table}\n{m[2]}", path.read_text("utf-8"), flags=re.S
+    )
+    path.write_text(text, "utf-8")
+
+
+def draw_pictures(minilm):
+    """Draw one head of MiniLM in numbers, and thumbnails of all of them."""
+    from bert_np.plotting import plot_attention, plot_model
+
+    params, config, tokenizer = minilm
+    batch = tokenizer.encode_batch(["The cat sat because it was tired."])
+    out = bert(**batch.inputs, params=params, config=config)
+    maps = [probs[0] for probs in out["attention_probs"]]
+    one = plot_attention(maps[3][1], batch.tokens[0], title="MiniLM, layer 3, head 1")
+    one.savefig(PICTURES / "one_head.png", dpi=100)
+    all_heads = plot_model(maps, batch.tokens[0], title="MiniLM, every head")
+    all_heads.savefig(PICTURES / "all_heads.png", dpi=100)
+
+
+if __name__ == "__main__":
+    minilm = load_pretrained("all-MiniLM-L6-v2")
+    write_table(ROOT / "bert_np" / "README.md", "ledger", ledger_table())
+    write_table(ROOT / "bert_np" / "training" / "README.md", "toy", toy_table())
+    write_table(ROOT / "tests" / "README.md", "agreement", agreement_table(minilm))
+    draw_pictures(minilm)
