@@ -16,33 +16,15 @@ class Mute:
 @pytest.mark.parametrize(
     "value, text",
     [
-        (5, "5"),
         ("a", "'a'"),
-        (None, "None"),
-        ([1, 2], "[1, 2]"),
         ("x" * 58, f"'{'x' * 58}'"),
         ("x" * 59, f"'{'x' * 56}..."),
-        (10**5000, "int of 16610 bits that cannot be printed"),
-        (-(10**5000), "int of 16610 bits that cannot be printed"),
-        ([10**5000], "list that cannot be printed"),
-        (Mute(), "Mute that cannot be printed"),
-    ],
-    ids=[
-        "int",
-        "str",
-        "None",
-        "list",
-        "60",
-        "61",
-        "5,001 digits",
-        "negative",
-        "in a list",
-        "mute",
+        pytest.param(10**5000, "int of 16610 bits that cannot be printed", id="long"),
+        ([Mute()], "list that cannot be printed"),
     ],
 )
 def test_any_value_has_a_short_text(value, text):
     assert short(value) == text
-    assert len(short(value)) <= 60
 
 
 def test_the_limit_can_be_chosen():
@@ -51,9 +33,5 @@ def test_the_limit_can_be_chosen():
 
 def test_a_long_message_keeps_its_ends():
     message = str(BertError("culprit " + "x" * 999 + " remedy"))
-    assert len(message) <= MESSAGE_LIMIT
+    assert issubclass(BertError, ValueError) and len(message) <= MESSAGE_LIMIT
     assert message.startswith("culprit ") and message.endswith(" remedy")
-
-
-def test_it_is_a_value_error():
-    assert issubclass(BertError, ValueError)
