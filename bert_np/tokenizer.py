@@ -423,7 +423,8 @@ def read_vocab(path):
         raise BertError(f"path must be a str or a Path, got {type(path).__name__}")
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_VOCAB_BYTES + 1)
+            size = min(os.fstat(file.fileno()).st_size, MAX_VOCAB_BYTES)
+            data = file.read(size + 1)  # sets aside as much memory as it may read
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BertError(
