@@ -55,7 +55,9 @@ def oldest(session):
 @nox.session(python="3.13")
 def newest(session):
     """Run all tests with the newest versions of everything."""
-    session.install("--upgrade", "--upgrade-strategy", "eager", "-r", "requirements.txt")
+    session.install(
+        "--upgrade", "--upgrade-strategy", "eager", "-r", "requirements.txt"
+    )
     pytest(session, "-m", "not references")
 
 
