@@ -1,4 +1,4 @@
-"""The course's helpers: exercises that check themselves, and their hints."""
+"""The helpers of the course: exercises that check themselves, hints and a lab."""
 
 from bert_np.course.checker import check, grade, hint, show_solution
 from bert_np.course.environment import check_environment

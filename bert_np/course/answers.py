@@ -1,4 +1,4 @@
-"""Comparing an answer with the right one: kind, shape, then values."""
+"""Comparison of an answer with the right one: kind, shape, then values."""
 
 import numpy as np
 
@@ -6,11 +6,11 @@ from bert_np.config import BertConfig
 
 
 def agrees(answer, expected, tolerance):
-    """Whether an answer equals what is expected.
+    """Return whether an answer equals the expected one.
 
-    Numbers and arrays are equal within an absolute tolerance, with the
-    same shape and kind (bool, whole, real); texts, bytes and configs are
-    equal; tuples, lists and dicts are so item by item.
+    Numbers and arrays must have the same shape and differ by at most an
+    absolute tolerance, and a bool is not a number. Tuples, lists and
+    dicts are compared item by item, everything else by ``==``.
 
     >>> agrees([0.5, 0.5000001], np.array([0.5, 0.5]), 1e-6)
     True
@@ -21,10 +21,10 @@ def agrees(answer, expected, tolerance):
 
 
 def first_difference(answer, expected, tolerance, tell=True):
-    """Say where an answer parts from what is expected; None: nowhere.
+    """Say where an answer differs from the expected one; None if nowhere.
 
-    With tell=False the right numbers are not told, only how many of
-    them are right.
+    With tell=False the expected numbers are not given away, only how
+    many of the answer's are right.
     """
     if isinstance(expected, dict):
         return _differing_dict(answer, expected, tolerance, tell)
@@ -36,15 +36,12 @@ def first_difference(answer, expected, tolerance, tell=True):
 
 
 def _differing_word(answer, expected):
-    """The same for a text, None, bytes or a config."""
+    """Say how a string, None, bytes or a config differs."""
     if type(answer) is type(expected) and answer == expected:
         return None
-    if isinstance(answer, str) and isinstance(expected, str):
-        if _letters(answer) == _letters(expected):
-            return (
-                f"yours is {_short(answer)}: nearly; mind capitals, spaces and "
-                "other signs"
-            )
+    words = isinstance(answer, str) and isinstance(expected, str)
+    if words and _letters(answer) == _letters(expected):
+        return f"yours is {_short(answer)}: nearly; mind capitals, spaces and signs"
     return f"yours is {_short(answer)}, not the expected answer"
 
 
@@ -53,7 +50,7 @@ def _letters(text):
 
 
 def _is_items(value):
-    """Whether a value is a tuple, or a list that is no array of numbers."""
+    """Return whether a value is a tuple, or a list other than of numbers."""
     if isinstance(value, tuple):
         return True
     return (
@@ -114,7 +111,7 @@ def _differing_numbers(answer, expected, tolerance, tell):
 
 
 def _largest_difference(mine, right, tolerance, tell):
-    """Say where two arrays of one shape differ most; None: within."""
+    """Say where two arrays differ most; None if that is within the tolerance."""
     mine, right = mine.astype(float), right.astype(float)
     same = (mine == right) | (np.isnan(mine) & np.isnan(right))
     with np.errstate(invalid="ignore"):
@@ -133,7 +130,7 @@ def _largest_difference(mine, right, tolerance, tell):
 
 
 def same_inputs(now, before):
-    """Whether nothing in the arguments has been written to."""
+    """Return whether the arguments are still what they were."""
     return first_difference(now, before, 0) is None
 
 

@@ -11,37 +11,33 @@ from bert_np.errors import BertError, short
 
 
 class Grade(NamedTuple):
-    """The outcome of a check; `passed` is None where nothing was tried."""
+    """The outcome of a check; `passed` is None if nothing was attempted."""
 
     passed: bool | None
     message: str
 
 
 def check(exercise_id, answer):
-    """Hold an answer against the exercise and print one line about it.
+    """Compare an answer with the solution and print one line about it.
 
-    An untouched answer (None or `...`) is no error, and nothing that the
-    answer does wrong raises here: "Run All" goes on to the end.
+    An untouched answer (None or `...`) is not an error, and nothing that
+    an answer does wrong raises one here, so that "Run All" reaches the
+    end of the notebook.
 
     Parameters
     ----------
     exercise_id : str
         Such as "03.softmax".
     answer : function or value
-        As the exercise asks.
-
-    Raises
-    ------
-    BertError
-        Where there is no such exercise.
+        What the exercise asks for.
     """
     print(f"{exercise_id}: {grade(exercise_id, answer).message}")
 
 
 def grade(exercise_id, answer):
-    """Hold an answer against the exercise and return the outcome.
+    """Compare an answer with the solution and return the outcome.
 
-    The plain form of `check`, for autograders.
+    `check` without the printing, for autograders.
 
     Parameters
     ----------
@@ -51,11 +47,6 @@ def grade(exercise_id, answer):
     Returns
     -------
     Grade
-
-    Raises
-    ------
-    BertError
-        Where there is no such exercise.
     """
     exercise = find_exercise(exercise_id)
     if answer is None or answer is ...:
@@ -77,7 +68,7 @@ def _one_value(answer):
 
 
 def _run(function, cases):
-    """Return the results on all cases, and a Grade where there are none."""
+    """Return (results on all cases, None), or (None, the Grade of a failure)."""
     results = []
     for number, case in enumerate(cases, 1):
         given = copy.deepcopy(case)
@@ -116,18 +107,13 @@ def _compare(exercise, results, expected, run):
 
 
 def hint(exercise_id, number=1):
-    """Print a hint: 1 points the way, 2 tells more.
+    """Print a hint.
 
     Parameters
     ----------
     exercise_id : str
     number : int
-        1 or 2.
-
-    Raises
-    ------
-    BertError
-        Where there is no such exercise or hint.
+        1 points the way, 2 says more.
     """
     exercise = find_exercise(exercise_id)
     if number not in (1, 2):
@@ -138,16 +124,12 @@ def hint(exercise_id, number=1):
 def show_solution(exercise_id):
     """Print the solution of an exercise.
 
-    Where the environment has BERT_NP_SOLUTIONS=hidden, it says so instead.
+    A teacher can hide them: with BERT_NP_SOLUTIONS=hidden in the
+    environment, it says so instead.
 
     Parameters
     ----------
     exercise_id : str
-
-    Raises
-    ------
-    BertError
-        Where there is no such exercise.
     """
     source = solution_source(find_exercise(exercise_id))
     hidden = os.environ.get("BERT_NP_SOLUTIONS") == "hidden"

@@ -1,4 +1,4 @@
-"""Is everything here that the course needs?"""
+"""Does this machine have everything that the course needs?"""
 
 import platform
 import sys
@@ -20,19 +20,19 @@ PACKAGES = {
 
 
 def check_environment(versions=False):
-    """Print a table of what the course needs and whether it is here.
+    """Print a table of what the course needs and whether it is there.
 
-    Works without a network. Nothing is installed or fetched.
+    It works without a network; nothing is installed or downloaded.
 
     Parameters
     ----------
     versions : bool
-        Whether to print also the versions found: for a call for help.
+        Also print the versions found, for a request for help.
 
     Returns
     -------
     bool
-        Whether all is there.
+        Whether everything is there.
     """
     rows = environment_rows()
     for name, found, good, purpose in rows:
@@ -42,7 +42,7 @@ def check_environment(versions=False):
 
 
 def environment_rows():
-    """Return the table: (name, what is found, whether it will do, purpose)."""
+    """Return the table's rows: (name, what was found, whether it will do, purpose)."""
     oldest = ".".join(map(str, OLDEST_PYTHON))
     python = sys.version_info >= OLDEST_PYTHON
     rows = [("Python", platform.python_version(), python, f"{oldest} or newer")]
@@ -68,7 +68,7 @@ def installed_version(name):
 
 
 def toy_loads():
-    """Whether the model that lies in the package can be read."""
+    """Return whether the model that comes with the package can be read."""
     try:
         load_pretrained("toy")
     except ValueError:

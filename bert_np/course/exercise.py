@@ -10,10 +10,9 @@ from bert_np.errors import BertError, short
 
 
 class Mistake(NamedTuple):
-    """A well-known wrong answer and what to tell whoever gives it.
+    """A well-known wrong answer, and what to tell a student who gives it.
 
-    `answer` has the form of the solution: a function of the same
-    arguments, or a value.
+    Like the solution, it is a function of the same arguments or a value.
     """
 
     answer: Any
@@ -21,37 +20,37 @@ class Mistake(NamedTuple):
 
 
 def mistakes(*functions):
-    """Return wrong functions as Mistakes; each says in its docstring what to tell."""
+    """Return wrong functions as Mistakes; what to tell is their docstring."""
     return tuple(Mistake(f, " ".join((f.__doc__ or "").split())) for f in functions)
 
 
 class Exercise(NamedTuple):
     """One task of the course.
 
-    The answer to a task is a function, held against the solution on
-    every case, or a value, held against the solution itself.
+    The answer is a function, compared with the solution on every case,
+    or a value, compared with the solution itself.
     """
 
-    id: str  # chapter.name, such as "03.softmax"
+    id: str  # "chapter.name", such as "03.softmax"
     title: str
     level: int  # 1 easy, 2 medium, 3 hard
     minutes: int
     task: str  # what to do, in plain words
-    hints: tuple  # two str, the second tells more
+    hints: tuple  # of two strings; the second says more
     solution: Any  # a function or a value
-    mistakes: tuple  # of Mistake, two at least
+    mistakes: tuple  # of at least two Mistakes
     cases: tuple = ()  # of tuples of literal arguments; () for a value
     tolerance: float = 1e-6  # largest absolute difference allowed
     name: str = ""  # of the variable that holds a value
 
     @property
     def is_function(self):
-        """Whether a function is asked for, not a value."""
+        """Whether a function is asked for rather than a value."""
         return callable(self.solution)
 
 
 def all_exercises():
-    """Return every exercise of the course in order: id -> Exercise.
+    """Return every exercise of the course, in order, as a dict by id.
 
     Each module of bert_np/course/exercises lists its own in EXERCISES.
     """
@@ -61,13 +60,7 @@ def all_exercises():
 
 
 def find_exercise(exercise_id):
-    """Return the exercise of this id, such as "03.softmax".
-
-    Raises
-    ------
-    BertError
-        Where there is none.
-    """
+    """Return the exercise with this id, such as "03.softmax"."""
     known = all_exercises()
     if exercise_id not in known:
         chapter = str(exercise_id)[:2]
@@ -79,9 +72,9 @@ def find_exercise(exercise_id):
 
 
 def stub(exercise):
-    """Return the cell that a student begins with, as source text.
+    """Return the source of the cell that a student begins with.
 
-    A function without a body, or a variable that holds `...`; below it
+    It holds a function without a body, or a variable set to `...`, and
     the line that checks it.
     """
     if exercise.is_function:

@@ -1,8 +1,8 @@
-"""The debugging lab: five BERTs that are each broken in one place.
+"""The debugging lab: five BERTs, the "patients", each broken in one place.
 
 The student runs one, compares its trace with the library's, and names the
-first stage that differs. Each patient runs the library's own parts; only
-the part named by its number is another.
+first stage that differs. A patient is made of the library's own functions,
+except for one.
 """
 
 import math
@@ -18,14 +18,14 @@ from bert_np.trace import branch, record
 
 
 def broken_bert(number, input_ids, params, config):
-    """Run the patient of this number and return its trace.
+    """Run the patient with this number and return its trace.
 
     Parameters
     ----------
     number : int
         1 to 5.
     input_ids : array-like of shape (B, T)
-        Padding is told by config.pad_token_id.
+        Where an id is config.pad_token_id, it is padding.
     params : dict
         The parameter tree; never written to.
     config : BertConfig
@@ -33,12 +33,7 @@ def broken_bert(number, input_ids, params, config):
     Returns
     -------
     dict
-        The trace up to the last layer, as `bert` fills it.
-
-    Raises
-    ------
-    BertError
-        For another number.
+        The trace of the embeddings and the layers, as `bert` fills it.
     """
     if number not in PATIENTS:
         raise BertError(f"number = {short(number)}, allowed: 1 to {len(PATIENTS)}")
@@ -60,7 +55,7 @@ def broken_bert(number, input_ids, params, config):
 
 
 def _layer(x, params, visible, config, parts, trace):
-    """One encoder layer, made of the given parts."""
+    """Run one encoder layer, made of the given parts."""
     update = _attention(
         x, params["attention"], visible, config, parts, branch(trace, "attention")
     )
@@ -80,7 +75,7 @@ def _layer(x, params, visible, config, parts, trace):
 
 
 def _attention(x, params, visible, config, parts, trace):
-    """Self-attention, made of the given parts."""
+    """Run self-attention, made of the given parts."""
     q, k, v = (
         split_heads(linear(x, **params[name]), config.num_attention_heads)
         for name in ("query", "key", "value")

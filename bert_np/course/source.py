@@ -1,4 +1,4 @@
-"""Showing the library's own source, so that the code shown is the code run."""
+"""The library's own source, so that the code shown is the code that runs."""
 
 import ast
 import inspect
@@ -13,12 +13,7 @@ def show_source(function):
     Parameters
     ----------
     function : function
-        Such as bert_np.softmax.
-
-    Raises
-    ------
-    BertError
-        Where it is no function written in Python.
+        One written in Python, such as bert_np.softmax.
     """
     print(source_without_docstring(function))
 

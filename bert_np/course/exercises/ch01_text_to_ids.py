@@ -2,29 +2,10 @@
 
 from bert_np.course.exercise import Exercise, Mistake, mistakes
 
-TOKENS = (
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "cat",
-    "sat",
-    "because",
-    "it",
-    "was",
-    "tired",
-    ".",
-    "?",
-    "un",
-    "play",
-    "##play",
-    "##able",
-    "##a",
-    "##s",
-)
-VOCAB = {token: i for i, token in enumerate(TOKENS)}
+SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = ["the", "cat", "sat", "because", "it", "was", "tired", ".", "?"]
+PIECES = ["un", "play", "##play", "##able", "##a", "##s"]
+VOCAB = {token: i for i, token in enumerate(SPECIALS + WORDS + PIECES)}
 
 
 # ------------------------------------------------------------------- split
@@ -43,7 +24,7 @@ def _case_kept(text):
 
 
 def _at_spaces(text):
-    """punctuation still hangs on its word, as in tired. with its full
+    """punctuation is still attached to its word, as in tired. with its full
     stop: split it off
     """
     return text.lower().split()

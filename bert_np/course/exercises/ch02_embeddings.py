@@ -66,9 +66,7 @@ def _positions_from_one(input_ids, segment_ids, word, position, segment):
 
 
 def _no_segment(input_ids, segment_ids, word, position, segment):
-    """the segment row is missing; also segment 0 has a vector that is not
-    0
-    """
+    """the segment row is missing; segment 0 has a vector too"""
     return word[input_ids] + position[: len(input_ids)]
 
 

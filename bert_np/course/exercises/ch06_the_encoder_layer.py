@@ -34,8 +34,8 @@ UPDATE = np.array([[-1.0, 1, -1, 1], [0, 2, 0, 0], [3, 0, 0, 1]])
 
 
 def my_gelu(x):
-    chance = [(1 + math.erf(value / math.sqrt(2))) / 2 for value in x]
-    return x * np.array(chance)
+    phi = [(1 + math.erf(value / math.sqrt(2))) / 2 for value in x]
+    return x * np.array(phi)
 
 
 def _tanh_form(x):
@@ -55,8 +55,8 @@ def _sigmoid_form(x):
     return x / (1 + np.exp(-1.702 * x))
 
 
-def _chance_only(x):
-    """that is the chance Φ(x): multiply it by x"""
+def _probability_only(x):
+    """that is the probability Φ(x): multiply it by x"""
     return np.array([(1 + math.erf(value / math.sqrt(2))) / 2 for value in x])
 
 
@@ -70,29 +70,27 @@ def _no_root(x):
 
 def my_feed_forward(x, W1, b1, W2, b2):
     inner = x @ W1 + b1
-    chance = [
-        [(1 + math.erf(value / math.sqrt(2))) / 2 for value in row] for row in inner
-    ]
-    return inner * np.array(chance) @ W2 + b2
+    phi = [[(1 + math.erf(value / math.sqrt(2))) / 2 for value in row] for row in inner]
+    return inner * np.array(phi) @ W2 + b2
 
 
-def _no_bend(x, W1, b1, W2, b2):
+def _no_gelu(x, W1, b1, W2, b2):
     """the GELU is missing: two linear maps in a row are one linear map"""
     return (x @ W1 + b1) @ W2 + b2
 
 
 def _relu_inside(x, W1, b1, W2, b2):
-    """that is ReLU in the place of GELU"""
+    """that is ReLU in place of GELU"""
     return np.maximum(x @ W1 + b1, 0) @ W2 + b2
 
 
-def _bent_late(x, W1, b1, W2, b2):
+def _gelu_late(x, W1, b1, W2, b2):
     """the GELU stands between the two maps, not after them"""
-    return np.array([my_gelu(row) for row in _no_bend(x, W1, b1, W2, b2)])
+    return np.array([my_gelu(row) for row in _no_gelu(x, W1, b1, W2, b2)])
 
 
-def _bent_twice(x, W1, b1, W2, b2):
-    """one GELU only, between the maps: the output is not bent"""
+def _gelu_twice(x, W1, b1, W2, b2):
+    """one GELU only, between the maps: its output passes as it is"""
     return np.array([my_gelu(row) for row in my_feed_forward(x, W1, b1, W2, b2)])
 
 
@@ -203,12 +201,14 @@ EXERCISES = (
         "number from the standard normal distribution is below x. `math.erf` "
         "takes one number at a time.",
         hints=(
-            "The chance is Φ(x) = (1 + erf(x / √2)) / 2.",
-            "Make a list of the chances with math.erf(value / math.sqrt(2)) for each "
-            "value in x, turn it into an array, multiply by x.",
+            "The probability is Φ(x) = (1 + erf(x / √2)) / 2.",
+            "Make a list of the probabilities with math.erf(value / math.sqrt(2)) for "
+            "each value in x, turn it into an array, multiply by x.",
         ),
         solution=my_gelu,
-        mistakes=mistakes(_tanh_form, _sigmoid_form, _relu, _chance_only, _no_root),
+        mistakes=mistakes(
+            _tanh_form, _sigmoid_form, _relu, _probability_only, _no_root
+        ),
         cases=(
             (np.array([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]),),
             (np.array([-8.0, 8.0, 2.0]),),
@@ -223,13 +223,13 @@ EXERCISES = (
         "shape (H, F) and W2 of shape (F, H). No residual, no norm. You may call "
         "`bert_np.gelu`.",
         hints=(
-            "Three steps: widen, bend, narrow.",
+            "Three steps: widen, GELU, narrow.",
             "inner = x @ W1 + b1, then GELU of inner, then the product with W2, plus "
             "b2.",
         ),
         solution=my_feed_forward,
         mistakes=mistakes(
-            _no_bend, _relu_inside, _bent_late, _bent_twice, _with_residual, _no_biases
+            _no_gelu, _relu_inside, _gelu_late, _gelu_twice, _with_residual, _no_biases
         ),
         cases=((X, W1, B1, W2, B2), (X[::-1] * 2, W1, B1[::-1], W2, B2 + 1)),
     ),

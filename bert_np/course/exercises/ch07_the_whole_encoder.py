@@ -344,7 +344,7 @@ EXERCISES = (
         2,
         3,
         "layers.0.ffn.activated",
-        "What goes into the bend agrees, what comes out does not, by less than 0.001. "
+        "What goes into GELU agrees, what comes out does not, by less than 0.001. "
         "Chapter 06 had two forms of one function.",
         (
             (
@@ -352,7 +352,7 @@ EXERCISES = (
                 "outer is wrong because it is computed from a wrong "
                 "stage: look one stage earlier",
             ),
-            ("layers.0.ffn.inner", "inner, before the bend, agrees in both runs"),
+            ("layers.0.ffn.inner", "inner, before GELU, agrees in both runs"),
             (
                 "layers.0.output",
                 "the layer's output is wrong since its feed-forward is: look earlier",

@@ -9,7 +9,7 @@ from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 # Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP], [MASK].
 IDS = np.array([2, 9, 7, 5, 8, 11, 6, 3, 0])
-CHANCE = np.array([0.01, 0.02, 0.10, 0.50, 0.14, 0.149, 0.90, 0.05, 0.00])
+DRAW = np.array([0.01, 0.02, 0.10, 0.50, 0.14, 0.149, 0.90, 0.05, 0.00])
 FATE = np.array([0.10, 0.30, 0.85, 0.10, 0.95, 0.79, 0.95, 0.20, 0.50])
 RANDOM_IDS = np.array([6, 5, 12, 7, 9, 5, 8, 10, 11])
 
@@ -31,61 +31,61 @@ HUGE_LABELS = np.array([1, 1, -100])
 # ----------------------------------------------------------------- masking
 
 
-def my_mask(ids, chance, fate, random_ids):
-    chosen = (chance < 0.15) & (ids > 4)
+def my_mask(ids, draw, fate, random_ids):
+    chosen = (draw < 0.15) & (ids > 4)
     masked = np.where(chosen & (fate < 0.9), random_ids, ids)
     masked = np.where(chosen & (fate < 0.8), 4, masked)
     return masked, np.where(chosen, ids, -100)
 
 
-def _specials_too(ids, chance, fate, random_ids):
+def _specials_too(ids, draw, fate, random_ids):
     """you chose special tokens too: ids 0 to 4 are never asked for"""
-    chosen = chance < 0.15
+    chosen = draw < 0.15
     masked = np.where(chosen & (fate < 0.9), random_ids, ids)
     masked = np.where(chosen & (fate < 0.8), 4, masked)
     return masked, np.where(chosen, ids, -100)
 
 
-def _always_mask(ids, chance, fate, random_ids):
+def _always_mask(ids, draw, fate, random_ids):
     """all chosen tokens became [MASK]: only 80 % do, 10 % get a random
     word, 10 % stay
     """
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return np.where(labels == -100, ids, 4), labels
 
 
-def _never_kept(ids, chance, fate, random_ids):
+def _never_kept(ids, draw, fate, random_ids):
     """no chosen token stays as it was: from 0.9 on it does"""
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.9), random_ids, masked), labels
 
 
-def _never_random(ids, chance, fate, random_ids):
+def _never_random(ids, draw, fate, random_ids):
     """no chosen token got a random word: from 0.8 up to 0.9 it does"""
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.8), ids, masked), labels
 
 
-def _labels_of_padding(ids, chance, fate, random_ids):
+def _labels_of_padding(ids, draw, fate, random_ids):
     """0 is an id, that of [PAD]: where nothing is asked the label is -100"""
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return masked, np.where(labels == -100, 0, labels)
 
 
-def _labels_everywhere(ids, chance, fate, random_ids):
+def _labels_everywhere(ids, draw, fate, random_ids):
     """labels only where a token was chosen, -100 elsewhere"""
-    return my_mask(ids, chance, fate, random_ids)[0], ids.copy()
+    return my_mask(ids, draw, fate, random_ids)[0], ids.copy()
 
 
-def _labels_where_changed(ids, chance, fate, random_ids):
+def _labels_where_changed(ids, draw, fate, random_ids):
     """a chosen token that stays as it was has a label too"""
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return masked, np.where(masked != ids, labels, -100)
 
 
-def _labels_of_the_masked(ids, chance, fate, random_ids):
+def _labels_of_the_masked(ids, draw, fate, random_ids):
     """the label is the right id, from before the masking"""
-    masked, labels = my_mask(ids, chance, fate, random_ids)
+    masked, labels = my_mask(ids, draw, fate, random_ids)
     return masked, np.where(labels == -100, labels, masked)
 
 
@@ -156,7 +156,7 @@ def _sum(logits, labels):
 
 
 def _ignored_as_word_0(logits, labels):
-    """you took -100 for word 0: such positions have no loss at all"""
+    """you treated -100 as word 0: such positions have no loss at all"""
     return my_loss(logits, np.where(labels == -100, 0, labels))
 
 
@@ -195,16 +195,16 @@ EXERCISES = (
         title="Hide some words",
         level=2,
         minutes=9,
-        task="Write `my_mask(ids, chance, fate, random_ids)` for four arrays of shape "
-        "(T,). A token is chosen where its chance is below 0.15, but never a "
-        "special one (ids 0 to 4). Of the chosen, those with a fate below 0.8 "
-        "become [MASK] (id 4), those from 0.8 up to 0.9 get the id in random_ids, "
-        "the others stay. Return the masked ids, and the labels: the right id "
-        "where one was chosen, -100 elsewhere.",
+        task="Write `my_mask(ids, draw, fate, random_ids)` for four arrays of shape "
+        "(T,); draw and fate hold random numbers between 0 and 1. A token is chosen "
+        "if its draw is below 0.15, unless it is special (ids 0 to 4). Of the chosen "
+        "ones, those with a fate below 0.8 become [MASK] (id 4), those from 0.8 up "
+        "to 0.9 get the id in random_ids, and the others stay. Return the masked ids "
+        "and the labels: the right id where a token was chosen, -100 elsewhere.",
         hints=(
             "First an array of bools: chosen. Then np.where(condition, this, that), "
             "once for each kind of fate. The labels know nothing of fate.",
-            "chosen = (chance < 0.15) & (ids > 4). Put random_ids where chosen & "
+            "chosen = (draw < 0.15) & (ids > 4). Put random_ids where chosen & "
             "(fate < 0.9), then 4 over it where chosen & (fate < 0.8).",
         ),
         solution=my_mask,
@@ -219,7 +219,7 @@ EXERCISES = (
             _labels_of_the_masked,
         ),
         cases=(
-            (IDS, CHANCE, FATE, RANDOM_IDS),
+            (IDS, DRAW, FATE, RANDOM_IDS),
             (
                 np.array([2, 5, 6, 7, 3]),
                 np.array([0.0, 0.1, 0.15, 0.14, 0.0]),
@@ -237,7 +237,7 @@ EXERCISES = (
         "(T, H) and the word table of shape (V, H): the logits, (T, V). You may "
         "call `bert_np.gelu` and `bert_np.layer_norm` (eps=1e-12).",
         hints=(
-            "Three steps before the word table: linear map, bend, norm.",
+            "Three steps before the word table: linear map, GELU, norm.",
             "y = layer_norm(gelu(x @ W + b), gamma, beta, eps=1e-12); then the word "
             "table as a matrix from H to V, word.T, and the bias.",
         ),
@@ -296,7 +296,7 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 0.0,
-                "a loss of 0 would mean to know which of the four it is: "
+                "a loss of 0 would mean knowing which of the four it is, and "
                 "nothing in the text tells",
             ),
             Mistake(

@@ -137,8 +137,8 @@ def my_name(layer, part, array):
     return f"encoder.layer.{layer}.{parts[part]}.{kinds[array]}"
 
 
-def _norms_exchanged(layer, part, array):
-    """the two norms are exchanged: the one behind attention is
+def _norms_swapped(layer, part, array):
+    """the two norms are swapped: the one behind attention is
     attention.output.LayerNorm
     """
     other = {"attention_norm": "ffn_norm", "ffn_norm": "attention_norm"}
@@ -156,7 +156,7 @@ def _one_digit(layer, part, array):
 
 
 def _gamma_and_beta(layer, part, array):
-    """gamma is called weight, and beta bias, in files of today"""
+    """gamma is called weight, and beta bias, in today's files"""
     name = my_name(layer, part, array)
     return name.rsplit(".", 1)[0] + "." + array if "LayerNorm" in name else name
 
@@ -210,7 +210,7 @@ EXERCISES = (
         ),
         solution=my_name,
         mistakes=mistakes(
-            _norms_exchanged, _without_self, _one_digit, _gamma_and_beta, _layers
+            _norms_swapped, _without_self, _one_digit, _gamma_and_beta, _layers
         ),
         cases=(
             *((11, part, "gamma" if "norm" in part else "W") for part in PARTS),

@@ -79,7 +79,7 @@ def _one_row(W_o, head, D):
 
 
 def _all_others(W_o, head, D):
-    """only this head is left now: it is the one to go"""
+    """only this head is left now: it is the one to remove"""
     return W_o - my_without_head(W_o, head, D)
 
 
@@ -158,11 +158,11 @@ EXERCISES = (
             ),
             Mistake(
                 [0.1, 0.1, 0.4, 0.4],
-                "the context is right; now leave keys 0 and 1 quite without a share",
+                "the context is right; now give keys 0 and 1 nothing at all",
             ),
             Mistake(
                 [0.5, 0.5, 0.0, 0.0],
-                "the context is right, but it is keys 0 and 1 that shall get nothing",
+                "the context is right, but it is keys 0 and 1 that should get nothing",
             ),
         ),
     ),
@@ -190,7 +190,7 @@ EXERCISES = (
             Mistake(
                 [True, True, False],
                 "(1) mixes up shares and what is moved: "
-                "weighed by length, [CLS] has about a tenth",
+                "weighted by length, [CLS] has about a tenth",
             ),
             Mistake(
                 [False, False, False],

@@ -28,14 +28,14 @@ def _each_alone(d_probs, probs):
 
 
 def _only_own(d_probs, probs):
-    """take the weighed mean out of d_probs first: a row of your gradient
+    """subtract the weighted mean from d_probs first: a row of your gradient
     must sum to 0
     """
     return probs * d_probs
 
 
 def _plain_mean(d_probs, probs):
-    """the mean must be weighed by probs"""
+    """the mean must be weighted by probs"""
     return probs * (d_probs - d_probs.mean(axis=-1, keepdims=True))
 
 
@@ -75,7 +75,7 @@ def _standardised(x):
 
 
 def _constants(d_y, x):
-    """you took mean and s for constants: both depend on x"""
+    """you treated mean and s as constants: both depend on x"""
     return d_y / _standardised(x)[1]
 
 
@@ -113,7 +113,7 @@ def my_d_logits(logits, label):
 
 
 def _wrong_sign(logits, label):
-    """the sign is turned: the loss falls when the right logit rises"""
+    """the sign is reversed: the loss falls when the right logit rises"""
     return -my_d_logits(logits, label)
 
 
@@ -130,7 +130,7 @@ def _only_the_label(logits, label):
 
 
 def _probs_alone(logits, label):
-    """now take 1 away at the label"""
+    """now subtract 1 at the label"""
     return _softmax(logits)
 
 
@@ -150,8 +150,8 @@ EXERCISES = (
         hints=(
             "Each share rises when its own score rises, and falls when another's does. "
             "What must the gradient of a row sum to?",
-            "Take from d_probs its mean weighed by probs, (d_probs * probs).sum(axis="
-            "-1, keepdims=True), then multiply by probs.",
+            "Subtract from d_probs its mean weighted by probs, (d_probs * probs).sum("
+            "axis=-1, keepdims=True), then multiply by probs.",
         ),
         solution=my_softmax_backward,
         mistakes=mistakes(
@@ -202,7 +202,7 @@ EXERCISES = (
         hints=(
             "The loss is log(sum(exp(logits))) - logits[label]. Each of the two terms "
             "has a short derivative.",
-            "It is softmax(logits), with 1 taken away at the label.",
+            "It is softmax(logits), with 1 subtracted at the label.",
         ),
         solution=my_d_logits,
         mistakes=mistakes(

@@ -107,7 +107,7 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="Write `my_padding_share(lengths)`: texts of these lengths, an array "
-        "(B,), are padded to the longest of them. Which share of all positions is "
+        "(B,), are padded to the longest of them. What share of all positions is "
         "padding?",
         hints=(
             "The batch has B rows of as many positions as the longest text has.",
@@ -151,7 +151,9 @@ EXERCISES = (
                 "512 is the longest text that the model takes; attention is "
                 "not half of the work even there",
             ),
-            Mistake(384, "T = H is too early: the maps have 12 H² weights a token"),
+            Mistake(
+                384, "T = H is too early: the maps have 12 H² weights for each token"
+            ),
         ),
         name="crossover",
     ),
