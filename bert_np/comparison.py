@@ -1,7 +1,7 @@
-"""Find where two forward passes part, and name the mistake if it is known.
+"""Find where two forward passes first differ, and name the mistake if known.
 
-``compare`` walks through two traces; ``explain`` holds the first stage
-that differs against mistakes that ports of BERT are known to make.
+``compare`` walks through two traces; ``explain`` tests the first stage
+that differs against the mistakes that ports of BERT commonly make.
 """
 
 import math
@@ -23,14 +23,14 @@ class Comparison(NamedTuple):
     """What compare found; ``print`` it to read it."""
 
     agree: bool
-    stage: str | None  # the first stage that differs, such as "layers.0.ffn.inner"
-    largest: float  # the largest absolute difference there, or over all stages
-    index: tuple  # where it is
-    a: float
-    b: float
-    hint: str
-    compared: int  # stages looked at
-    missing: tuple  # stages that only one trace has
+    stage: str | None = None  # the first that differs, such as "layers.0.ffn.inner"
+    largest: float = math.nan  # the largest difference there, or over all stages
+    index: tuple = ()  # where that is
+    a: float = math.nan
+    b: float = math.nan
+    hint: str = ""
+    compared: int = 0  # how many stages both traces have
+    missing: tuple = ()  # stages that only one trace has
 
     def __str__(self):
         if self.agree:
@@ -51,10 +51,10 @@ class Comparison(NamedTuple):
 
 
 def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
-    """Find the first stage at which two traces part, and guess why.
+    """Find the first stage at which two traces differ, and guess why.
 
-    Stages are compared in the order in which trace_a recorded them, as
-    far as both have them. ``masked_scores`` below -5000 count as equal,
+    Stages are compared in the order in which trace_a recorded them, if
+    both traces have them. ``masked_scores`` below -5000 count as equal,
     since every such number is a mask.
 
     Parameters
@@ -64,21 +64,23 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
     trace_b : dict
         The trace of the model under test: same names, any subset.
     rtol, atol : float
-        a and b agree where |a - b| <= atol + rtol |a|.
+        a and b agree if |a - b| <= atol + rtol |a|.
     params : dict, optional
         The parameter tree; with it a missing transpose can be named.
 
     Returns
     -------
     Comparison
-        Its ``hint`` is empty where no known mistake fits.
+        Its ``hint`` is empty if no known mistake fits.
 
     Raises
     ------
     BertError
-        Where the traces have no stage in common, or a stage is no array
+        If the traces have no stage in common, or a stage is not an array
         of numbers.
     """
+    _check_tolerance("rtol", rtol)
+    _check_tolerance("atol", atol)
     stages_a, stages_b = dict(leaves(trace_a)), dict(leaves(trace_b))
     common = [stage for stage in stages_a if stage in stages_b]
     if not common:
@@ -87,41 +89,21 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
             f"it has {list(stages_b)[:3]}"
         )
     missing = tuple(sorted(stages_a.keys() ^ stages_b.keys()))
+    counts = {"compared": len(common), "missing": missing}
     largest = 0.0
     for stage in common:
         a = _as_numbers("trace_a", stage, stages_a[stage])
         b = _as_numbers("trace_b", stage, stages_b[stage])
         if a.shape != b.shape:
             hint = f"shape {b.shape}, expected {a.shape}"
-            return Comparison(
-                False,
-                stage,
-                math.nan,
-                (),
-                math.nan,
-                math.nan,
-                hint,
-                len(common),
-                missing,
-            )
+            return Comparison(False, stage, hint=hint, **counts)
         gap, index = _largest_gap(*(clip_masked(stage, x) for x in (a, b)), rtol, atol)
         if index is not None:
+            values = float(a[index]), float(b[index])
             hint = explain(stage, b, stages_a, params)
-            return Comparison(
-                False,
-                stage,
-                gap,
-                index,
-                float(a[index]),
-                float(b[index]),
-                hint,
-                len(common),
-                missing,
-            )
+            return Comparison(False, stage, gap, index, *values, hint, **counts)
         largest = max(largest, gap)
-    return Comparison(
-        True, None, largest, (), math.nan, math.nan, "", len(common), missing
-    )
+    return Comparison(True, largest=largest, **counts)
 
 
 def _check_tolerance(name, value):
@@ -141,9 +123,7 @@ def _as_numbers(name, stage, values):
 
 
 def _largest_gap(a, b, rtol, atol):
-    """The largest |a - b|, and its index where a and b do not agree."""
-    _check_tolerance("rtol", rtol)
-    _check_tolerance("atol", atol)
+    """The largest |a - b|, and its index if a and b do not agree."""
     if a.size == 0:
         return 0.0, None
     with np.errstate(invalid="ignore"):
@@ -156,7 +136,7 @@ def _largest_gap(a, b, rtol, atol):
 def explain(stage, b, stages, params=None):
     """Name the mistake that turns the correct trace's stage into b.
 
-    A mistake is named where it accounts for 95 % of the difference.
+    A mistake is named if it accounts for 95 % of the difference.
 
     Parameters
     ----------
@@ -167,12 +147,12 @@ def explain(stage, b, stages, params=None):
     stages : dict of str to ndarray
         The correct trace, flat: dotted path to array.
     params : dict, optional
-        The parameter tree; needed to see a missing transpose.
+        The parameter tree; needed to recognise a missing transpose.
 
     Returns
     -------
     str
-        Empty where no known mistake fits.
+        Empty if no known mistake fits.
     """
     a, b = clip_masked(stage, stages[stage]), clip_masked(stage, b)
     if not np.isfinite(b).all():
@@ -186,7 +166,7 @@ def explain(stage, b, stages, params=None):
 
 
 def clip_masked(stage, array):
-    """The array in float64; every number that masks a score is the same."""
+    """Return the array in float64, every masking score the same number."""
     array = np.asarray(array, np.float64)
     is_masked = stage.endswith("masked_scores")
     return np.maximum(array, MASKED_SCORE) if is_masked else array
@@ -211,32 +191,38 @@ def _candidates(stage, stages, params):
         yield from _linear_mistakes(stage, stages, params)
 
 
-def _heads_without_transpose(x):
+def _split_by_reshape(x):
+    """Heads (B, A, T, D) as they come out of reshape(B, A, T, D) alone."""
     B, A, T, D = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, A, T, D)
 
 
-def _merged_without_transpose(x):
+def _merge_by_reshape(x):
     B, A, T, D = x.shape
     return x.reshape(B, T, A * D)
 
 
-def _merged(x):
+def _merge(x):
     B, A, T, D = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, T, A * D)
 
 
+def _swap(x):
+    return x.swapaxes(-1, -2)
+
+
 def _products(part):
-    return part["q"] @ part["k"].swapaxes(-1, -2)
+    return part["q"] @ _swap(part["k"])
 
 
-def _head_size(part):
-    return part["q"].shape[-1]
+def _scaled_by_hidden_size(part):
+    B, A, T, D = part["q"].shape
+    return _products(part) / math.sqrt(A * D)
 
 
 def _inverted_mask(part):
-    lowest = part["masked_scores"].min()
-    return np.where(part["masked_scores"] < MASKED_SCORE, part["scores"], lowest)
+    masked = part["masked_scores"]
+    return np.where(masked < MASKED_SCORE, part["scores"], masked.min())
 
 
 def _mask_after_softmax(part):
@@ -244,12 +230,13 @@ def _mask_after_softmax(part):
     return functional.softmax(part["scores"]) * visible
 
 
-def _before_activation(part):
-    return part["inner"] if "inner" in part else part["transform"]
+def _activated_by(function):
+    return lambda p: function(p["inner"] if "inner" in p else p["transform"])
 
 
-# Stage -> {what may have gone wrong: what that would give}. A part is the
-# correct trace's sub-dict in which the stage stands.
+RESHAPED = "heads are split by reshape alone: transpose to (B, A, T, D) after it"
+# Stage -> {what may have gone wrong: what that would give}. p is the correct
+# trace's sub-dict that holds the stage.
 MISTAKES = {
     "sum": {
         "the position vectors are missing": lambda p: p["word"] + p["segment"],
@@ -257,68 +244,54 @@ MISTAKES = {
     },
     "q": {
         "query and key are swapped": lambda p: p["k"],
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
-            _heads_without_transpose(p["q"])
-        ),
+        RESHAPED: lambda p: _split_by_reshape(p["q"]),
     },
-    "k": {
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
-            _heads_without_transpose(p["k"])
-        ),
-    },
-    "v": {
-        "heads are split by reshape alone: transpose to (B, A, T, D) after it": lambda p: (
-            _heads_without_transpose(p["v"])
-        ),
-    },
+    "k": {RESHAPED: lambda p: _split_by_reshape(p["k"])},
+    "v": {RESHAPED: lambda p: _split_by_reshape(p["v"])},
     "scores": {
         "the scale 1/sqrt(head size) is missing": _products,
-        "scaled by sqrt of the hidden size: use the head size": lambda p: (
-            _products(p) / math.sqrt(p["q"].shape[1] * _head_size(p))
+        "scaled by sqrt of the hidden size: use the head size": _scaled_by_hidden_size,
+        "divided by the head size: use its square root": (
+            lambda p: _products(p) / p["q"].shape[-1]
         ),
-        "divided by the head size: use its square root": lambda p: (
-            _products(p) / _head_size(p)
+        "rows and columns are exchanged: queries are the rows": (
+            lambda p: _swap(p["scores"])
         ),
-        "rows and columns are exchanged: queries are the rows": lambda p: p[
-            "scores"
-        ].swapaxes(-1, -2),
     },
     "masked_scores": {
         "the attention mask is not applied": lambda p: p["scores"],
         "the attention mask is inverted: 1 is a real token": _inverted_mask,
     },
     "probs": {
-        "softmax over the queries: normalise over the keys, the last axis": lambda p: (
-            functional.softmax(p["masked_scores"], axis=-2)
+        "softmax over the queries: normalise over the keys, the last axis": (
+            lambda p: functional.softmax(p["masked_scores"], axis=-2)
         ),
-        "the mask is applied after the softmax: the rows no longer sum to 1": _mask_after_softmax,
+        "the mask is applied after the softmax: the rows no longer sum to 1": (
+            _mask_after_softmax
+        ),
         "the attention mask is not applied": lambda p: functional.softmax(p["scores"]),
-        "the attention mask is inverted: 1 is a real token": lambda p: (
-            functional.softmax(_inverted_mask(p))
+        "the attention mask is inverted: 1 is a real token": (
+            lambda p: functional.softmax(_inverted_mask(p))
         ),
     },
     "context": {
-        "heads are merged by reshape alone: transpose to (B, T, A, D) before it": lambda p: (
-            _merged_without_transpose(p["probs"] @ p["v"])
+        "heads are merged by reshape alone: transpose to (B, T, A, D) before it": (
+            lambda p: _merge_by_reshape(p["probs"] @ p["v"])
         ),
-        "the probabilities are transposed: rows are queries": lambda p: _merged(
-            p["probs"].swapaxes(-1, -2) @ p["v"]
+        "the probabilities are transposed: rows are queries": (
+            lambda p: _merge(_swap(p["probs"]) @ p["v"])
         ),
     },
     "activated": {
-        "tanh GELU; this model has the erf form": lambda p: functional.gelu_tanh(
-            _before_activation(p)
-        ),
-        "erf GELU; this model has the tanh form": lambda p: functional.gelu(
-            _before_activation(p)
-        ),
-        "ReLU in the place of GELU": lambda p: functional.relu(_before_activation(p)),
-        "the activation is missing": _before_activation,
+        "tanh GELU; this model has the erf form": _activated_by(functional.gelu_tanh),
+        "erf GELU; this model has the tanh form": _activated_by(functional.gelu),
+        "ReLU in place of GELU": _activated_by(functional.relu),
+        "the activation is missing": _activated_by(np.asarray),
     },
     "logits": {
-        "the two columns are exchanged: 0 is 'is next'": lambda p: p["logits"][
-            ..., ::-1
-        ],
+        "the two columns are exchanged: 0 is 'is next'": (
+            lambda p: np.flip(p["logits"], axis=-1)
+        ),
     },
     "output": {"the tanh is missing": lambda p: p["dense"]},
 }
@@ -326,26 +299,19 @@ MISTAKES = {
 
 def _norm_mistakes(name, part):
     """LayerNorm done wrongly; gamma and beta are recovered from the trace."""
-    for source in ("residual", "sum", "activated"):
-        if source in part and name in ("norm", "output"):
-            x, y = part[source], part[name]
-            break
-    else:
+    source = next((s for s in ("residual", "sum", "activated") if s in part), None)
+    if source is None or name not in ("norm", "output"):
         return
+    x, n = part[source], part[source].shape[-1]
     yield "the layer norm is missing", x
-    centred = x - x.mean(axis=-1, keepdims=True)
-    variance = np.square(centred).mean(axis=-1, keepdims=True)
-    gamma, beta = _fit_rows(centred / np.sqrt(variance + 1e-12), y)
-    n = x.shape[-1]
+    x = functional.centre(x)
+    variance = np.square(x).mean(axis=-1, keepdims=True)
+    gamma, beta = _fit_rows(x / np.sqrt(variance + 1e-12), part[name])
     for eps in (1e-5, 1e-6, 1e-3):
-        yield (
-            f"layer norm with epsilon {eps:g}",
-            (gamma * centred / np.sqrt(variance + eps) + beta),
-        )
-    yield (
-        "variance divided by n - 1: layer norm divides by n",
-        (gamma * centred / np.sqrt(variance * n / (n - 1)) + beta),
-    )
+        wrong = gamma * x / np.sqrt(variance + eps) + beta
+        yield f"layer norm with epsilon {eps:g}", wrong
+    wrong = gamma * x / np.sqrt(variance * n / (n - 1)) + beta
+    yield "variance divided by n - 1: layer norm divides by n", wrong
 
 
 def _fit_rows(z, y):
@@ -358,11 +324,11 @@ def _fit_rows(z, y):
 
 
 # Stage of a linear map -> (its parameters, the stage that goes in), both
-# within a layer; "input" is what enters the layer.
+# within a layer; "" is what enters the layer.
 LAYER_LINEARS = {
-    "attention.q": ("attention.query", "input"),
-    "attention.k": ("attention.key", "input"),
-    "attention.v": ("attention.value", "input"),
+    "attention.q": ("attention.query", ""),
+    "attention.k": ("attention.key", ""),
+    "attention.v": ("attention.value", ""),
     "attention.output": ("attention.output", "attention.context"),
     "ffn.inner": ("ffn.inner", "attention_norm.output"),
     "ffn.outer": ("ffn.outer", "ffn.activated"),
@@ -370,41 +336,30 @@ LAYER_LINEARS = {
 
 
 def _linear_mistakes(stage, stages, params):
-    """The outcome of x Wᵀ + b where x W + b was due."""
-    found = _find_linear(stage, stages, params)
-    if found is None:
+    """Yield what x Wᵀ + b gives in place of x W + b, if that is possible."""
+    path, source = _find_linear(stage, len(params["layers"]))
+    if source not in stages:
         return
-    x, W, b, num_heads = found
+    dense, x = dict(leaves(params)), stages[source]
+    W, b = dense[f"{path}.W"], dense[f"{path}.b"]
     if W.shape[0] != W.shape[1]:
         return
-    y = functional.linear(x, W.T, b)
-    if num_heads:
-        B, T, H = y.shape
-        y = y.reshape(B, T, num_heads, H // num_heads).transpose(0, 2, 1, 3)
+    y = functional.linear(x[:, 0] if path == "pooler" else x, W.T, b)
+    if stages[stage].ndim == 4:
+        B, A, T, D = stages[stage].shape
+        y = y.reshape(B, T, A, D).transpose(0, 2, 1, 3)
     yield "the matrix is transposed: x @ W with W as (in, out)", y
 
 
-def _find_linear(stage, stages, params):
-    """(input, W, b, heads to split into or 0) of a linear stage, or None."""
-    last = stages.get(f"layers.{len(params['layers']) - 1}.output")
-    if stage == "pooler.dense" and last is not None:
-        return last[:, 0], params["pooler"]["W"], params["pooler"]["b"], 0
-    if stage == "mlm.transform" and last is not None:
-        dense = params["mlm"]["transform"]
-        return last, dense["W"], dense["b"], 0
-    top, _, rest = stage.partition(".")
-    index, _, name = rest.partition(".")
-    if top != "layers" or name not in LAYER_LINEARS:
-        return None
+def _find_linear(stage, num_layers):
+    """(path of the parameters, stage that goes in) of a linear map, or Nones."""
+    if stage in ("pooler.dense", "mlm.transform"):
+        return stage.removesuffix(".dense"), f"layers.{num_layers - 1}.output"
+    layer, _, name = stage.removeprefix("layers.").partition(".")
+    if name not in LAYER_LINEARS:
+        return None, None
     path, source = LAYER_LINEARS[name]
-    if source != "input":
-        source = f"layers.{index}.{source}"
-    else:
-        before = int(index) - 1
-        source = f"layers.{before}.output" if before >= 0 else "embeddings.output"
-    group, part = path.split(".")
-    linear = params["layers"][int(index)][group][part]
-    heads = stages[stage].shape[1] if stages[stage].ndim == 4 else 0
-    if source not in stages:
-        return None
-    return stages[source], linear["W"], linear["b"], heads
+    if source:
+        return f"layers.{layer}.{path}", f"layers.{layer}.{source}"
+    before = f"layers.{int(layer) - 1}.output" if int(layer) else "embeddings.output"
+    return f"layers.{layer}.{path}", before

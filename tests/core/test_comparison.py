@@ -1,80 +1,56 @@
 """record, branch and compare; and a faulty model for every known mistake."""
 
 import copy
-import math
 from dataclasses import replace
-from importlib import import_module
+from itertools import chain, repeat
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
+from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import (
     BertError,
     attention,
     bert,
     compare,
-    embeddings,
     functional,
     heads,
     masked_lm_logits,
+    model,
     next_sentence_logits,
-    pooler,
     scaled_dot_product,
 )
-from bert_np.comparison import MISTAKES
 from bert_np.trace import branch, record
 from bert_np.tree import leaves, map_leaves
 
 PARAMS = random_params()
 MASK = (INPUT_IDS != 0).astype(int)
-encoder = import_module("bert_np.encoder")
-feed_forward = import_module("bert_np.feed_forward")
+INPUTS = {"input_ids": INPUT_IDS, "segment_ids": SEGMENT_IDS}
 
 
 def run(params=PARAMS, config=CONFIG, mask=MASK):
     trace = {}
-    out = bert(
-        INPUT_IDS,
-        params,
-        config,
-        segment_ids=SEGMENT_IDS,
-        attention_mask=mask,
-        trace=trace,
-    )
+    options = {"params": params, "config": config, "attention_mask": mask}
+    out = bert(**INPUTS, **options, trace=trace)
     masked_lm_logits(out["last_hidden_state"], params, config, trace=trace)
     next_sentence_logits(out["pooler_output"], params, trace=trace)
     return trace
 
 
 TRACE = run()
+EMBEDDINGS, ATTENTION = TRACE["embeddings"], TRACE["layers"][0]["attention"]
 
 
 # record and branch
 
 
-def test_record_stores_copies():
-    x = np.zeros(3)
-    trace = {}
-    record(trace, x=x)
+def test_record_stores_copies_and_leaves_out_none():
+    x, trace = np.zeros(3), {}
+    record(trace, x=x, y=None)
+    record(None, x=x)
     x += 1
-    assert np.array_equal(trace["x"], np.zeros(3))
-
-
-def test_record_leaves_out_none_and_needs_no_trace():
-    trace = {}
-    record(trace, x=None)
-    record(None, x=np.zeros(3))
-    assert trace == {}
-
-
-def test_a_name_is_recorded_once():
-    trace = {}
-    record(trace, x=np.zeros(3))
-    with pytest.raises(BertError, match=r"^trace\['x'\] is recorded already"):
-        record(trace, x=np.ones(3))
-    assert not trace["x"].any()
+    assert list(trace) == ["x"] and not trace["x"].any()
 
 
 def test_branch_makes_a_part_of_the_trace():
@@ -83,15 +59,20 @@ def test_branch_makes_a_part_of_the_trace():
     assert list(trace["pooler"]) == ["x"]
     assert branch(trace, "layers", []) is trace["layers"] == []
     assert branch(None, "pooler") is None
-    with pytest.raises(BertError, match=r"^trace\['pooler'\] is recorded already"):
-        branch(trace, "pooler")
+
+
+def test_a_name_is_recorded_once():
+    trace = {"x": np.zeros(3)}
+    for again in (lambda: record(trace, x=np.ones(3)), lambda: branch(trace, "x")):
+        with pytest.raises(BertError, match=r"^trace\['x'\] is recorded already"):
+            again()
+    assert not trace["x"].any()
 
 
 def test_the_trace_mirrors_the_parameters():
     assert list(TRACE) == list(PARAMS)
     assert len(TRACE["layers"]) == len(PARAMS["layers"])
-    for part in ("attention", "attention_norm", "ffn", "ffn_norm"):
-        assert part in TRACE["layers"][0] and part in PARAMS["layers"][0]
+    assert PARAMS["layers"][0].keys() < TRACE["layers"][0].keys()
 
 
 # compare
@@ -116,7 +97,6 @@ def with_entry(index, value):
 def test_equal_traces_agree():
     found = compare(TRACE, copy.deepcopy(TRACE))
     assert found.agree and found.stage is None and found.largest == 0
-    assert found.compared == len(list(leaves(TRACE))) == 45
     assert found.missing == () and found.hint == ""
     assert str(found) == "all 45 stages agree, largest difference 0.0e+00"
 
@@ -128,22 +108,19 @@ def test_rounding_agrees_and_its_size_is_told():
 
 
 def test_the_first_stage_in_the_order_of_computation_is_found():
-    stages = [path for path, _ in leaves(TRACE)]
-    for stage in stages:
-        later = stages[stages.index(stage) :]
-        other = map_leaves(lambda path, a: a + 1 if path in later else a, TRACE)
+    flat = list(leaves(TRACE))
+    for number, (stage, _) in enumerate(flat):
+        other = {p: a + (i >= number) for i, (p, a) in enumerate(flat)}
         assert compare(TRACE, other).stage == stage
 
 
 def test_the_largest_difference_and_its_place_are_found():
     index = (1, 2, 4, 0)
     value = TRACE["layers"][1]["attention"]["q"][index] + 0.5
-    other = changed("layers.1.attention.q", with_entry(index, value))
-    found = compare(TRACE, other)
+    found = compare(TRACE, changed("layers.1.attention.q", with_entry(index, value)))
     assert (found.agree, found.stage) == (False, "layers.1.attention.q")
-    assert found.index == index
+    assert (found.index, found.a, found.b) == (index, value - 0.5, value)
     np.testing.assert_allclose(found.largest, 0.5, rtol=1e-12)
-    assert (found.a, found.b) == (value - 0.5, value)
     text = f"first difference at layers.1.attention.q{list(index)}: "
     assert str(found).startswith(text) and "5.0e-01 apart" in str(found)
 
@@ -164,7 +141,7 @@ def test_a_shape_that_differs_is_told():
 
 
 def test_any_subset_can_be_compared():
-    q = TRACE["layers"][0]["attention"]["q"]
+    q = ATTENTION["q"]
     found = compare(TRACE, {"layers": [{"attention": {"q": q, "mine": q}}]})
     assert found.agree and found.compared == 1
     assert len(found.missing) == 45
@@ -172,45 +149,67 @@ def test_any_subset_can_be_compared():
     assert "only in one of the two: embeddings.norm" in str(found)
 
 
-def test_traces_without_a_common_stage_are_refused():
-    with pytest.raises(BertError, match=r"none of the stages.*\['mine'\]"):
-        compare(TRACE, {"mine": np.zeros(3)})
+def test_traces_of_an_empty_batch_agree():
+    traces = [{}, {}]
+    for trace in traces:
+        bert(np.zeros((0, 5), int), PARAMS, CONFIG, trace=trace)
+    assert compare(*traces).agree
 
 
-@pytest.mark.parametrize("mask_number", [-np.inf, -1e9, -1e4, np.finfo(np.float32).min])
-def test_every_way_to_write_a_masked_score_counts_as_equal(mask_number):
-    def rewrite(path, array):
-        if not path.endswith("masked_scores"):
-            return array
-        return np.where(array < -1e30, mask_number, array)
-
-    assert compare(TRACE, map_leaves(rewrite, TRACE)).agree
+class Odd:
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array")
 
 
-def test_a_missing_mask_does_not_count_as_equal():
-    other = changed(
-        "layers.0.attention.masked_scores", lambda a: np.where(a < -1e30, 0.0, a)
-    )
-    assert compare(TRACE, other).stage == "layers.0.attention.masked_scores"
+@pytest.mark.parametrize(
+    "trace, options, message",
+    [
+        ({"mine": np.zeros(3)}, {}, r"none of the stages.*\['mine'\]"),
+        (changed("embeddings.word", lambda a: "text"), {}, "embeddings.word has dtype"),
+        (changed("embeddings.word", lambda a: Odd()), {}, "word is not an array"),
+        (TRACE, {"rtol": -1}, "^rtol = -1, allowed: a number >= 0"),
+        (TRACE, {"atol": "1"}, "^atol = '1', allowed"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(trace, options, message):
+    with pytest.raises(BertError, match=message):
+        compare(TRACE, trace, **options)
 
 
-# A faulty model for every known mistake: (first stage that differs, hint,
-# what makes the model faulty).
+MASKED = "layers.0.attention.masked_scores"
+NUMBERS = pytest.mark.parametrize("number", [-1e4, -1e9, -1.7e308, -np.inf])
 
 
-def changed_params(*paths, change):
-    return map_leaves(lambda path, a: change(a) if path in paths else a, PARAMS)
+def masked(scores, hidden, number):
+    return changed(MASKED, lambda _: np.where(hidden, number, scores))
+
+
+@NUMBERS
+def test_every_number_that_masks_a_score_counts_as_equal(number):
+    scores, hidden = ATTENTION["scores"], MASK[:, None, None, :] == 0
+    assert compare(TRACE, masked(scores, hidden, number)).agree
+    found = compare(TRACE, masked(scores, ~hidden, number))
+    assert (found.stage, found.hint) == (MASKED, INVERTED)
+    found = compare(TRACE, masked(3 * scores + 1, hidden, number))
+    assert (found.stage, found.hint) == (MASKED, "")
+
+
+# A faulty model for every known mistake
+
+
+def with_params(*paths, change):
+    return {"params": map_leaves(lambda p, a: change(a) if p in paths else a, PARAMS)}
 
 
 def swapped_query_and_key():
-    layer = PARAMS["layers"][0]
+    layer, *rest = PARAMS["layers"]
     part = layer["attention"]
     part = part | {"query": part["key"], "key": part["query"]}
-    return PARAMS | {"layers": [layer | {"attention": part}, PARAMS["layers"][1]]}
+    return {"params": PARAMS | {"layers": [layer | {"attention": part}, *rest]}}
 
 
-def sqrt(function):
-    return (attention, "math", SimpleNamespace(sqrt=function))
+def patch(module, name, value):
+    return {"patch": (module, name, value)}
 
 
 def split_by_reshape(x, num_heads):
@@ -222,229 +221,169 @@ def keys_with_queries(q, k, v, visible, **options):
     return scaled_dot_product(k, q, v, visible, **options)
 
 
-def norm_with_sample_variance(x, gamma, beta, eps):
-    deviation = np.sqrt(x.var(axis=-1, ddof=1, keepdims=True) + eps)
-    return gamma * (x - x.mean(axis=-1, keepdims=True)) / deviation + beta
-
-
 def no_norm(x, gamma, beta, eps):
     return x
 
 
-TANH = replace(CONFIG, hidden_act="gelu_new")
-SMALL = map_leaves(  # vectors so small that epsilon shows
-    lambda path, a: a if "norm" in path else a * 0.1, PARAMS
-)
-RESHAPE = "heads are split by reshape alone: transpose to (B, A, T, D) after it"
+def sample_norm(x, gamma, beta, eps):
+    deviation = np.sqrt(x.var(axis=-1, ddof=1, keepdims=True) + eps)
+    return gamma * (x - x.mean(axis=-1, keepdims=True)) / deviation + beta
+
+
+def from_the_second_call(norm):
+    """The right layer norm for the embeddings, then a wrong one."""
+    norms = chain([functional.layer_norm], repeat(norm))
+    return lambda *args, **kwargs: next(norms)(*args, **kwargs)
+
+
+SMALL = {  # vectors so small that epsilon shows
+    "params": map_leaves(lambda path, a: a if "norm" in path else a * 0.1, PARAMS)
+}
+TANH = {"config": replace(CONFIG, hidden_act="gelu_new")}
+RESHAPED = "heads are split by reshape alone: transpose to (B, A, T, D) after it"
+MERGED = "heads are merged by reshape alone: transpose to (B, T, A, D) before it"
 TRANSPOSED = "the matrix is transposed: x @ W with W as (in, out)"
 NO_MASK = "the attention mask is not applied"
 INVERTED = "the attention mask is inverted: 1 is a real token"
-MASKED = "layers.0.attention.masked_scores"
-SAMPLE = "variance divided by n - 1: layer norm divides by n"
+OVER_QUERIES = "softmax over the queries: normalise over the keys, the last axis"
+AFTER_SOFTMAX = "the mask is applied after the softmax: the rows no longer sum to 1"
 NOT_FINITE = "it holds NaN or infinity: did exp overflow, or a row see no key?"
-
-ACTIVATED = ((feed_forward, "layers.0.ffn.activated"), (heads, "mlm.activated"))
-
-FAULTY = [
-    (
-        "layers.0.attention.q",
-        "query and key are swapped",
-        {"params": swapped_query_and_key()},
-    ),
+LAYER = "layers.0.attention"
+FAULTY = [  # (stage, hint, what makes the model faulty)
+    (f"{LAYER}.q", "query and key are swapped", swapped_query_and_key()),
     *[
-        (
-            f"layers.0.attention.{name}",
-            RESHAPE,
-            {"patch": (attention, "split_heads", split_by_reshape), "only": True},
-        )
+        (f"{LAYER}.{name}", RESHAPED, patch(attention, "split_heads", split_by_reshape))
         for name in "qkv"
     ],
+    *[
+        (f"{LAYER}.scores", hint, patch(attention, "math", SimpleNamespace(sqrt=sqrt)))
+        for hint, sqrt in (
+            ("the scale 1/sqrt(head size) is missing", lambda n: 1.0),
+            ("scaled by sqrt of the hidden size: use the head size", lambda n: 21**0.5),
+            ("divided by the head size: use its square root", lambda n: n),
+        )
+    ],
     (
-        "layers.0.attention.scores",
-        "the scale 1/sqrt(head size) is missing",
-        {"patch": sqrt(lambda n: 1.0)},
-    ),
-    (
-        "layers.0.attention.scores",
-        "scaled by sqrt of the hidden size: use the head size",
-        {"patch": sqrt(lambda n: math.sqrt(21))},
-    ),
-    (
-        "layers.0.attention.scores",
-        "divided by the head size: use its square root",
-        {"patch": sqrt(lambda n: n)},
-    ),
-    (
-        "layers.0.attention.scores",
+        f"{LAYER}.scores",
         "rows and columns are exchanged: queries are the rows",
-        {"patch": (attention, "scaled_dot_product", keys_with_queries)},
+        patch(attention, "scaled_dot_product", keys_with_queries),
     ),
     *[
-        (f"layers.0.attention.{stage}", hint, {"mask": mask, "only": True})
+        (f"{LAYER}.{stage}", hint, {"mask": mask})
         for stage in ("masked_scores", "probs")
         for hint, mask in ((NO_MASK, np.ones((2, 5))), (INVERTED, 1 - MASK))
     ],
     (
-        "layers.0.attention.probs",
-        "softmax over the queries: normalise over the keys, the last axis",
-        {
-            "patch": (
-                attention,
-                "softmax",
-                lambda x, out: functional.softmax(x, axis=-2),
-            )
-        },
+        f"{LAYER}.probs",
+        OVER_QUERIES,
+        patch(attention, "softmax", lambda x: functional.softmax(x, axis=-2)),
     ),
     (
-        "layers.0.attention.context",
-        "heads are merged by reshape alone: transpose to (B, T, A, D) before it",
-        {"patch": (attention, "merge_heads", lambda x: x.reshape(2, 5, 21))},
+        f"{LAYER}.context",
+        MERGED,
+        patch(attention, "merge_heads", lambda x: x.reshape(2, 5, 21)),
     ),
     (
-        "layers.0.attention.context",
+        f"{LAYER}.context",
         "the probabilities are transposed: rows are queries",
-        {"patch": (attention, "dropout", lambda x, mask: x.swapaxes(-1, -2))},
+        patch(attention, "dropout", lambda x, *options: x.swapaxes(-1, -2)),
     ),
     *[
-        (stage, hint, {"patch": (module, "functional", SimpleNamespace(gelu=gelu))})
-        for module, stage in ACTIVATED
+        (stage, hint, patch(module, "ACTIVATIONS", {"gelu": gelu}))
+        for stage, module in (
+            ("layers.0.ffn.activated", model),
+            ("mlm.activated", heads),
+        )
         for hint, gelu in (
             ("tanh GELU; this model has the erf form", functional.gelu_tanh),
-            ("ReLU in the place of GELU", functional.relu),
-            ("the activation is missing", lambda x, out=None: x),
+            ("ReLU in place of GELU", functional.relu),
+            ("the activation is missing", np.asarray),
         )
     ],
-    *[
-        (
-            stage,
-            "erf GELU; this model has the tanh form",
-            {
-                "patch": (
-                    module,
-                    "functional",
-                    SimpleNamespace(gelu_tanh=functional.gelu),
-                ),
-                "config": TANH,
-                "correct": {"config": TANH},
-            },
-        )
-        for module, stage in ACTIVATED
-    ],
+    (
+        "layers.0.ffn.activated",
+        "erf GELU; this model has the tanh form",
+        {"correct": TANH},
+    ),
     (
         "nsp.logits",
         "the two columns are exchanged: 0 is 'is next'",
-        {"params": changed_params("nsp.W", "nsp.b", change=lambda a: a[..., ::-1])},
+        with_params("nsp.W", "nsp.b", change=lambda a: a[..., ::-1]),
     ),
     (
         "pooler.output",
         "the tanh is missing",
-        {"patch": (pooler, "np", SimpleNamespace(tanh=lambda x: x))},
+        patch(model, "np", SimpleNamespace(tanh=np.asarray)),
     ),
     *[
-        (stage, hint, {"patch": (module, "layer_norm", norm)})
-        for module, stage in (
-            (embeddings, "embeddings.norm"),
-            (encoder, "layers.0.attention_norm.output"),
-            (heads, "mlm.norm"),
+        (stage, hint, patch(module, "layer_norm", when(norm)))
+        for stage, module, when in (
+            ("embeddings.norm", model, lambda norm: norm),
+            ("layers.0.attention_norm.output", model, from_the_second_call),
+            ("mlm.norm", heads, lambda norm: norm),
         )
         for hint, norm in (
             ("the layer norm is missing", no_norm),
-            (SAMPLE, norm_with_sample_variance),
+            ("variance divided by n - 1: layer norm divides by n", sample_norm),
         )
     ],
     *[
         (
             "embeddings.norm",
             f"layer norm with epsilon {eps:g}",
-            {
-                "params": SMALL,
-                "config": replace(CONFIG, layer_norm_eps=eps),
-                "correct": {"params": SMALL},
-            },
+            SMALL | {"config": replace(CONFIG, layer_norm_eps=eps), "correct": SMALL},
         )
         for eps in (1e-3, 1e-5, 1e-6)
     ],
     *[
-        (
-            f"layers.0.{stage}",
-            TRANSPOSED,
-            {"params": changed_params(f"layers.0.{matrix}.W", change=np.transpose)},
-        )
-        for matrix, stage in (
-            ("attention.query", "attention.q"),
-            ("attention.key", "attention.k"),
-            ("attention.value", "attention.v"),
-            ("attention.output", "attention.output"),
+        (stage, TRANSPOSED, with_params(f"{matrix}.W", change=np.transpose))
+        for stage, matrix in (
+            ("layers.0.attention.q", "layers.0.attention.query"),
+            ("layers.1.attention.k", "layers.1.attention.key"),
+            ("layers.0.attention.v", "layers.0.attention.value"),
+            ("layers.0.attention.output", "layers.0.attention.output"),
+            ("pooler.dense", "pooler"),
+            ("mlm.transform", "mlm.transform"),
         )
     ],
-    (
-        "layers.1.attention.k",
-        TRANSPOSED,
-        {"params": changed_params("layers.1.attention.key.W", change=np.transpose)},
-    ),
-    (
-        "pooler.dense",
-        TRANSPOSED,
-        {"params": changed_params("pooler.W", change=np.transpose)},
-    ),
-    (
-        "mlm.transform",
-        TRANSPOSED,
-        {"params": changed_params("mlm.transform.W", change=np.transpose)},
-    ),
 ]
 
 
 def only(stage, trace):
-    """A trace that holds nothing but this stage of layer 0."""
-    tree = dict(leaves(trace))[stage]
-    for name in reversed(stage.split(".")):
-        tree = [tree] if name == "0" else {name: tree}
-    return tree
+    return {stage: dict(leaves(trace))[stage]}
 
 
 @pytest.mark.parametrize("stage, hint, fault", FAULTY)
-def test_the_mistake_is_found_and_named(monkeypatch, stage, hint, fault):
-    options = {k: v for k, v in fault.items() if k not in ("correct", "patch", "only")}
+def test_the_mistake_of_a_faulty_model_is_named(monkeypatch, stage, hint, fault):
     correct = run(**fault.get("correct", {}))
     if "patch" in fault:
         monkeypatch.setattr(*fault["patch"])
-    faulty = run(**options)
-    if "only" in fault:
-        faulty = only(stage, faulty)
-    found = compare(correct, faulty, atol=1e-7, params=PARAMS)
+    faulty = run(**{k: v for k, v in fault.items() if k not in ("correct", "patch")})
+    found = compare(correct, only(stage, faulty), atol=1e-7, params=PARAMS)
     assert (found.stage, found.hint) == (stage, hint)
+    assert str(found).split("\n")[1] == f"hint: {hint}"
 
 
-EMBEDDINGS, ATTENTION = TRACE["embeddings"], TRACE["layers"][0]["attention"]
-ONE_STAGE = {
-    "the position vectors are missing": (
-        "embeddings.sum",
-        EMBEDDINGS["word"] + EMBEDDINGS["segment"],
-    ),
-    "the segment vectors are missing": (
-        "embeddings.sum",
-        EMBEDDINGS["word"] + EMBEDDINGS["position"],
-    ),
-    "the mask is applied after the softmax: the rows no longer sum to 1": (
-        "layers.0.attention.probs",
-        functional.softmax(ATTENTION["scores"]) * MASK[:, None, None],
-    ),
-    NOT_FINITE: ("layers.0.attention.probs", np.full((2, 3, 5, 5), np.nan)),
-}
+WORD, SEGMENT, POSITION = (EMBEDDINGS[n] for n in ("word", "segment", "position"))
 
 
-@pytest.mark.parametrize("hint", ONE_STAGE)
-def test_the_mistake_in_one_stage_is_named(hint):
-    stage, mistaken = ONE_STAGE[hint]
+@pytest.mark.parametrize(
+    "stage, hint, mistaken",
+    [
+        ("embeddings.sum", "the position vectors are missing", WORD + SEGMENT),
+        ("embeddings.sum", "the segment vectors are missing", WORD + POSITION),
+        (
+            f"{LAYER}.probs",
+            AFTER_SOFTMAX,
+            functional.softmax(ATTENTION["scores"]) * MASK[:, None, None],
+        ),
+        (f"{LAYER}.probs", NOT_FINITE, np.full((2, 3, 5, 5), np.nan)),
+        (f"{LAYER}.scores", NOT_FINITE, np.full((2, 3, 5, 5), np.inf)),
+    ],
+)
+def test_the_mistake_in_one_stage_is_named(stage, hint, mistaken):
     found = compare(TRACE, changed(stage, lambda array: mistaken))
     assert (found.stage, found.hint) == (stage, hint)
-
-
-@pytest.mark.parametrize("values", ["text", None, np.array([None]), np.array([1j])])
-def test_a_stage_that_is_no_array_of_numbers_is_refused(values):
-    with pytest.raises(BertError, match="trace_b: embeddings.word "):
-        compare(TRACE, changed("embeddings.word", lambda a: values))
 
 
 def test_a_difference_that_fits_no_mistake_gets_no_hint():
@@ -455,53 +394,7 @@ def test_a_difference_that_fits_no_mistake_gets_no_hint():
         assert (found.stage, found.hint) == (stage, "")
 
 
-def test_every_known_mistake_has_a_faulty_model():
-    shown = {hint for _, hint, _ in FAULTY} | ONE_STAGE.keys()
-    known = {hint for mistakes in MISTAKES.values() for hint in mistakes}
-    assert known <= shown and len(known) >= 20
-
-
-@pytest.mark.parametrize("mask_number", [-1e4, -1e9, -np.inf])
-def test_a_mistaken_mask_is_named_whatever_number_masks(mask_number):
-    scores = TRACE["layers"][0]["attention"]["scores"]
-    inverted = np.where(MASK[:, None, None, :] == 1, mask_number, scores)
-    found = compare(TRACE, changed(MASKED, lambda array: inverted))
-    assert (found.stage, found.hint) == (MASKED, INVERTED)
-
-
-@pytest.mark.parametrize("mask_number", [-1e4, np.finfo(np.float64).min, -np.inf])
-def test_a_masked_number_does_not_hide_what_else_differs(mask_number):
-    scores = TRACE["layers"][0]["attention"]["scores"]
-    wrong = np.where(MASK[:, None, None, :] == 1, 3 * scores + 1, mask_number)
-    found = compare(TRACE, changed(MASKED, lambda array: wrong))
-    assert (found.stage, found.hint) == (MASKED, "")
-
-
-def test_infinity_fits_no_mistake_but_is_told():
-    stage = "layers.0.attention.scores"
-    found = compare(TRACE, changed(stage, with_entry((0, 0, 0, 0), np.inf)))
-    assert (found.stage, found.hint) == (stage, NOT_FINITE)
-
-
-def test_the_hint_does_not_depend_on_the_order_of_keys():
-    params = PARAMS | {"pooler": dict(reversed(PARAMS["pooler"].items()))}
-    faulty = run(changed_params("pooler.W", change=np.transpose))
-    assert compare(TRACE, faulty, params=params).hint == TRANSPOSED
-
-
 def test_without_the_stage_before_no_transpose_is_claimed():
-    faulty = run(changed_params("layers.0.attention.query.W", change=np.transpose))
+    faulty = run(**with_params("layers.0.attention.query.W", change=np.transpose))
     correct, faulty = (only("layers.0.attention.q", t) for t in (TRACE, faulty))
     assert compare(correct, faulty, params=PARAMS).hint == ""
-
-
-def test_the_hint_is_printed():
-    other = changed("pooler.output", lambda array: TRACE["pooler"]["dense"])
-    assert str(compare(TRACE, other)).endswith("\nhint: the tanh is missing")
-
-
-def test_traces_of_an_empty_batch_agree():
-    traces = [{}, {}]
-    for trace in traces:
-        bert(np.zeros((0, 5), int), PARAMS, CONFIG, trace=trace)
-    assert compare(*traces).agree
