@@ -21,7 +21,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from bert_np.functional import ACTIVATIONS
-from bert_np.inputs import check_inputs
+from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
@@ -68,10 +68,12 @@ def fast_bert(
     from `prepare` in place of params. Results do not depend on `threads`
     (None: one per processor).
     """
+    check_fast_options(prepared, config, return_attention, threads)
     params = prepared["params"]
     ids, segments, mask = check_inputs(input_ids, segment_ids, attention_mask, config)
-    lengths, (B, T) = mask.sum(axis=1), ids.shape
-    if not lengths.all() or (mask != (np.arange(T) < lengths[:, None])).any():
+    lengths = mask.sum(axis=1)
+    on_the_right = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
+    if not lengths.all() or (mask != on_the_right).any():
         warnings.warn("padding is not only on the right: plain bert runs", stacklevel=2)
         return bert(
             ids,
@@ -112,6 +114,7 @@ def _run_parts(ids, segments, mask, prepared, config, return_attention, threads)
     """The hidden states (B, T, H) and maps, computed part by part."""
     params, lengths, (B, T) = prepared["params"], mask.sum(axis=1), ids.shape
     A, dtype = config.num_attention_heads, params["embeddings"]["word"].dtype
+    dtype = dtype.newbyteorder("=")
     hidden = np.zeros((B, T, config.hidden_size), dtype)
     maps = [np.zeros((B, A, T, T), dtype) for _ in prepared["qkv"] if return_attention]
 

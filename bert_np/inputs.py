@@ -8,6 +8,7 @@ The functions of the model itself check nothing.
 import numpy as np
 
 from bert_np.attention import create_attention_mask
+from bert_np.config import require_config
 from bert_np.errors import BertError, short
 
 
@@ -36,10 +37,8 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
 
 
 def check_bert_options(trace, rng, return_attention):
-    """Refuse options of ``bert`` that are not what they should be."""
-    if type(return_attention) is not bool:
-        found = short(return_attention)
-        raise BertError(f"return_attention = {found}, allowed: True or False")
+    """Refuse options of ``bert`` that have the wrong type."""
+    _check_return_attention(return_attention)
     if trace is not None and not isinstance(trace, dict):
         raise BertError(
             f"trace is {type(trace).__name__}, allowed: an empty dict, None"
@@ -48,6 +47,25 @@ def check_bert_options(trace, rng, return_attention):
         raise BertError(
             f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, None"
         )
+
+
+def check_fast_options(prepared, config, return_attention, threads):
+    """Refuse what ``prepare`` did not make, and options of the wrong type."""
+    if not isinstance(prepared, dict) or prepared.keys() != {"params", "qkv"}:
+        raise BertError(
+            f"prepared is {type(prepared).__name__}, allowed: what "
+            "prepare(params, config) returns"
+        )
+    require_config(config)
+    _check_return_attention(return_attention)
+    if threads is not None and (type(threads) is not int or threads < 1):
+        raise BertError(f"threads = {short(threads)}, allowed: an int >= 1, None")
+
+
+def _check_return_attention(return_attention):
+    if type(return_attention) is not bool:
+        found = short(return_attention)
+        raise BertError(f"return_attention = {found}, allowed: True or False")
 
 
 def _check_ids(name, ids, limit):

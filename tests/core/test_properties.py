@@ -1,4 +1,4 @@
-"""What must hold for any batch: padding, order, heads, dropout, memory."""
+"""What must hold for any batch, on the plain and on the fast path."""
 
 from dataclasses import replace
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
+from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import bert, create_attention_mask
+from bert_np.fast import fast_bert, prepare
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 from bert_np.tree import leaves, map_leaves
 
@@ -18,8 +19,31 @@ PARAMS = {
 }
 ATOL = {np.float64: 1e-12, np.float32: 1e-5}
 DTYPES = pytest.mark.parametrize("dtype", ATOL)
-LENGTHS = st.lists(st.integers(1, 9), min_size=1, max_size=4)
-quick = settings(max_examples=25, deadline=None)
+
+
+def plain(
+    ids, segment_ids, mask=None, params=PARAMS[np.float64], config=CONFIG, **more
+):
+    return bert(
+        ids, params, config, segment_ids=segment_ids, attention_mask=mask, **more
+    )
+
+
+def fast(ids, segment_ids, mask=None, params=PARAMS[np.float64], config=CONFIG):
+    prepared = prepare(params, config)
+    return fast_bert(
+        ids, prepared, config, segment_ids=segment_ids, attention_mask=mask
+    )
+
+
+PATHS = pytest.mark.parametrize("path", [plain, fast])
+
+
+def for_any_batch(test):
+    """Run a test with many (lengths of rows, seed), on both paths and dtypes."""
+    lengths = st.lists(st.integers(1, 9), min_size=1, max_size=4)
+    test = given(lengths=lengths, seed=st.integers(0, 99))(test)
+    return PATHS(DTYPES(settings(max_examples=25, deadline=None)(test)))
 
 
 def make_batch(lengths, seed, padding=0):
@@ -30,86 +54,85 @@ def make_batch(lengths, seed, padding=0):
     return rng.integers(1, 23, shape) * mask, rng.integers(0, 2, shape), mask
 
 
-def run(ids, segment_ids, mask=None, dtype=np.float64, **options):
-    options = {"params": PARAMS[dtype], "config": CONFIG, **options}
-    return bert(ids, segment_ids=segment_ids, attention_mask=mask, **options)
-
-
 def assert_same_rows(out, expected, lengths, atol):
     """Equal at every real position; attention also towards real keys."""
-    hidden, probs = out["last_hidden_state"], out["attention_probs"]
-    np.testing.assert_allclose(
-        out["pooler_output"], expected["pooler_output"], atol=atol
-    )
+    pairs = [(out["pooler_output"], expected["pooler_output"])]
+    hidden = out["last_hidden_state"], expected["last_hidden_state"]
     for i, n in enumerate(lengths):
-        np.testing.assert_allclose(
-            hidden[i, :n], expected["last_hidden_state"][i, :n], atol=atol
-        )
-        for a, b in zip(probs, expected["attention_probs"], strict=True):
-            np.testing.assert_allclose(a[i, :, :n, :n], b[i, :, :n, :n], atol=atol)
+        pairs.append([array[i, :n] for array in hidden])
+        for probs in zip(out["attention_probs"], expected["attention_probs"]):
+            pairs.append([array[i, :, :n, :n] for array in probs])
+    for found, wanted in pairs:
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=atol)
 
 
-@DTYPES
-@quick
-@given(lengths=LENGTHS, seed=st.integers(0, 99), padding=st.integers(1, 8))
-def test_more_padding_changes_nothing_visible(dtype, lengths, seed, padding):
-    ids, segment_ids, _ = make_batch(lengths, seed, padding)
+def rows_of(out, rows):
+    """The results of some rows of a batch."""
+    return map_leaves(lambda _, array: array[rows], out)
+
+
+@for_any_batch
+def test_more_padding_changes_nothing_visible(path, dtype, lengths, seed):
+    ids, segment_ids, _ = make_batch(lengths, seed, padding=8)
     T = max(lengths)
-    padded = run(ids, segment_ids, dtype=dtype)
-    plain = run(ids[:, :T], segment_ids[:, :T], dtype=dtype)
-    assert_same_rows(padded, plain, lengths, ATOL[dtype])
+    padded = path(ids, segment_ids, params=PARAMS[dtype])
+    alone = path(ids[:, :T], segment_ids[:, :T], params=PARAMS[dtype])
+    assert_same_rows(padded, alone, lengths, ATOL[dtype])
 
 
-@quick
-@given(lengths=LENGTHS, seed=st.integers(0, 99))
-def test_what_stands_in_the_padding_is_irrelevant(lengths, seed):
+@for_any_batch
+def test_neither_padding_nor_other_rows_change_a_bit(path, dtype, lengths, seed):
     ids, segment_ids, mask = make_batch(lengths, seed, padding=2)
+    kept = mask & (np.arange(len(ids))[:, None] == 0)
     other = np.random.default_rng(seed + 1).integers(0, 23, ids.shape)
-    changed = run(np.where(mask, ids, other), segment_ids * mask, mask)
-    assert_same_rows(changed, run(ids, segment_ids), lengths, 1e-12)
+    changed = np.where(kept, ids, other), np.where(kept, segment_ids, other % 2), mask
+    out = rows_of(path(*changed, params=PARAMS[dtype]), [0])
+    expected = rows_of(path(ids, segment_ids, mask, params=PARAMS[dtype]), [0])
+    assert_same_rows(out, expected, lengths[:1], 0)
 
 
-@DTYPES
-@quick
-@given(lengths=LENGTHS, seed=st.integers(0, 99))
-def test_a_sequence_alone_gives_what_it_gives_in_a_batch(dtype, lengths, seed):
+@for_any_batch
+def test_a_row_alone_gives_what_it_gives_in_a_batch(path, dtype, lengths, seed):
     ids, segment_ids, _ = make_batch(lengths, seed)
-    together = run(ids, segment_ids, dtype=dtype)
+    together = path(ids, segment_ids, params=PARAMS[dtype])
     for i, n in enumerate(lengths):
-        alone = run(ids[i : i + 1, :n], segment_ids[i : i + 1, :n], dtype=dtype)
-        row = {
-            "last_hidden_state": together["last_hidden_state"][i : i + 1],
-            "pooler_output": together["pooler_output"][i : i + 1],
-            "attention_probs": [p[i : i + 1] for p in together["attention_probs"]],
-        }
-        assert_same_rows(alone, row, [n], ATOL[dtype])
+        alone = path(ids[[i], :n], segment_ids[[i], :n], params=PARAMS[dtype])
+        assert_same_rows(alone, rows_of(together, [i]), [n], ATOL[dtype])
 
 
-@quick
-@given(lengths=LENGTHS, seed=st.integers(0, 99))
-def test_the_order_in_the_batch_is_irrelevant(lengths, seed):
+@for_any_batch
+def test_the_order_in_the_batch_is_irrelevant(path, dtype, lengths, seed):
     ids, segment_ids, _ = make_batch(lengths, seed)
     order = np.random.default_rng(seed).permutation(len(lengths))
-    out, expected = run(ids[order], segment_ids[order]), run(ids, segment_ids)
-    for (name, a), (_, b) in zip(leaves(out), leaves(expected), strict=True):
-        np.testing.assert_allclose(a, b[order], atol=1e-12, err_msg=name)
+    out = path(ids[order], segment_ids[order], params=PARAMS[dtype])
+    expected = rows_of(path(ids, segment_ids, params=PARAMS[dtype]), order)
+    assert_same_rows(out, expected, np.array(lengths)[order], ATOL[dtype])
 
 
-@DTYPES
-@quick
-@given(lengths=LENGTHS, seed=st.integers(0, 99))
-def test_attention_rows_sum_to_1_and_padding_gets_exactly_0(dtype, lengths, seed):
+@for_any_batch
+def test_attention_sums_to_1_and_padding_gets_exactly_0(path, dtype, lengths, seed):
     ids, segment_ids, mask = make_batch(lengths, seed, padding=3)
-    for probs in run(ids, segment_ids, dtype=dtype)["attention_probs"]:
-        np.testing.assert_allclose(probs.sum(axis=-1), 1, rtol=1e-6)
-        hidden = np.broadcast_to(~mask[:, None, None, :], probs.shape)
-        assert not probs[hidden].any()
+    for probs in path(ids, segment_ids, params=PARAMS[dtype])["attention_probs"]:
+        real = probs.swapaxes(1, 2)[mask]
+        np.testing.assert_allclose(real.sum(axis=-1), 1, rtol=1e-6)
+        assert not probs[np.broadcast_to(~mask[:, None, None, :], probs.shape)].any()
+
+
+@PATHS
+def test_a_row_of_minilm_alone_gives_what_it_gives_in_a_batch(path, minilm):
+    model = {"params": minilm.params, "config": minilm.config}
+    batch = minilm.tokenizer.encode_batch(["The cat sat because it was tired.", "Why?"])
+    ids, segment_ids, lengths = batch.input_ids, batch.segment_ids, [10, 4]
+    together = path(ids, segment_ids, batch.attention_mask, **model)
+    for i, n in enumerate(lengths):
+        alone = path(ids[[i], :n], segment_ids[[i], :n], **model)
+        assert_same_rows(alone, rows_of(together, [i]), [n], 1e-5)
 
 
 @DTYPES
 def test_a_row_without_a_visible_key_is_finite_and_uniform(dtype):
     mask = np.array([[0, 0, 0, 0, 0], [1, 1, 1, 0, 0]])
-    out = run(INPUT_IDS, SEGMENT_IDS, mask, dtype)
+    out = plain(INPUT_IDS, SEGMENT_IDS, mask, PARAMS[dtype])
     assert all(np.isfinite(array).all() for _, array in leaves(out))
     for probs in out["attention_probs"]:
         assert np.array_equal(probs[0], np.full((3, 5, 5), dtype(0.2)))
@@ -120,44 +143,40 @@ def reorder_heads(params, order):
     columns = np.arange(21).reshape(3, 7)[list(order)].ravel()
 
     def reorder(path, array):
-        parts = path.split(".")
-        if parts[-2] in ("query", "key", "value"):
+        if path.split(".")[-2] in ("query", "key", "value"):
             return array[..., columns]
         return array[columns] if path.endswith("attention.output.W") else array
 
     return map_leaves(reorder, params)
 
 
-@pytest.mark.parametrize("order", [(1, 2, 0), (2, 1, 0), (0, 2, 1)])
-def test_heads_may_change_places_with_their_parameters(order):
-    expected = run(INPUT_IDS, SEGMENT_IDS)
+@PATHS
+@given(order=st.permutations(range(3)))
+def test_heads_may_change_places_with_their_parameters(path, order):
     params = reorder_heads(PARAMS[np.float64], order)
-    out = run(INPUT_IDS, SEGMENT_IDS, params=params)
-    for name in ("last_hidden_state", "pooler_output"):
-        np.testing.assert_allclose(out[name], expected[name], atol=1e-12)
-    for a, b in zip(out["attention_probs"], expected["attention_probs"], strict=True):
-        np.testing.assert_allclose(a, b[:, list(order)], atol=1e-12)
+    out = path(INPUT_IDS, SEGMENT_IDS, params=params)
+    expected = path(INPUT_IDS, SEGMENT_IDS)
+    expected["attention_probs"] = [p[:, order] for p in expected["attention_probs"]]
+    assert_same_rows(out, expected, [5, 3], 1e-12)
 
 
-@quick
+def without_positions(path, array):
+    return np.zeros_like(array) if path == "embeddings.position" else array
+
+
 @given(order=st.permutations(range(5)))
 def test_without_positions_tokens_may_change_places(order):
-    params = map_leaves(
-        lambda path, a: np.zeros_like(a) if path == "embeddings.position" else a,
-        PARAMS[np.float64],
-    )
-    moved = [array[:, order] for array in (INPUT_IDS, SEGMENT_IDS)]
-    out = run(*moved, params=params)
-    expected = run(INPUT_IDS, SEGMENT_IDS, params=params)
-    np.testing.assert_allclose(
-        out["last_hidden_state"], expected["last_hidden_state"][:, order], atol=1e-12
-    )
+    params = map_leaves(without_positions, PARAMS[np.float64])
+    out = plain(INPUT_IDS[:, order], SEGMENT_IDS[:, order], params=params)
+    expected = plain(INPUT_IDS, SEGMENT_IDS, params=params)
+    hidden = expected["last_hidden_state"][:, order]
+    np.testing.assert_allclose(out["last_hidden_state"], hidden, atol=1e-12)
     for a, b in zip(out["attention_probs"], expected["attention_probs"], strict=True):
         np.testing.assert_allclose(a, b[:, :, order][..., order], atol=1e-12)
 
 
 def test_with_positions_the_order_matters():
-    out, backwards = (run(ids, None) for ids in (INPUT_IDS, INPUT_IDS[:, ::-1]))
+    out, backwards = (plain(ids, None) for ids in (INPUT_IDS, INPUT_IDS[:, ::-1]))
     gap = out["last_hidden_state"] - backwards["last_hidden_state"][:, ::-1]
     assert np.abs(gap).max() > 0.1
 
@@ -170,57 +189,21 @@ def test_the_derived_mask_hides_what_the_tokenizer_padded():
     assert (derived == 0).any()
 
 
-def hidden_after(seed, **rates):
-    config = replace(CONFIG, **rates)
-    rng = None if seed is None else np.random.default_rng(seed)
-    return run(INPUT_IDS, SEGMENT_IDS, config=config, rng=rng)["last_hidden_state"]
-
-
 RATES = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
 
 @pytest.mark.parametrize("only", RATES)
-def test_dropout_follows_the_generator(only):
-    rates = dict.fromkeys(RATES, 0) | {only: 0.5}
-    assert np.array_equal(hidden_after(1, **rates), hidden_after(1, **rates))
-    assert not np.array_equal(hidden_after(1, **rates), hidden_after(2, **rates))
-    assert not np.array_equal(hidden_after(1, **rates), hidden_after(None, **rates))
+def test_dropout_follows_the_generator_and_the_rates(only):
+    def hidden(seed, rate=0.5):
+        config = replace(CONFIG, **dict.fromkeys(RATES, 0) | {only: rate})
+        rng = None if seed is None else np.random.default_rng(seed)
+        out = plain(INPUT_IDS, SEGMENT_IDS, config=config, rng=rng)
+        return out["last_hidden_state"]
 
-
-def test_dropout_of_rate_0_is_the_deterministic_pass():
-    rates = dict.fromkeys(RATES, 0.0)
-    assert np.array_equal(hidden_after(1, **rates), hidden_after(None))
-
-
-def test_dropout_moves_no_mean():
-    trace, rng = {}, np.random.default_rng(0)
-    ids = np.tile(INPUT_IDS, (300, 1))
-    config = replace(CONFIG, hidden_dropout_prob=0.3)
-    run(ids, None, config=config, trace=trace, rng=rng)
-    out, norm = trace["embeddings"]["output"], trace["embeddings"]["norm"]
-    deviation = np.abs(norm).mean() * np.sqrt(0.3 / 0.7 / 300)
-    gap = (out - norm).reshape(300, 2, 5, 21).mean(axis=0)
-    assert np.sqrt(np.square(gap).mean()) < 2 * deviation
-    dropped = np.mean(trace["layers"][0]["attention_norm"]["dropout_mask"] == 0)
-    assert abs(dropped - 0.3) < 0.01
-
-
-def test_returned_attention_is_the_distribution_before_dropout():
-    config = replace(CONFIG, attention_probs_dropout_prob=0.9)
-    out = run(INPUT_IDS, None, config=config, rng=np.random.default_rng(0))
-    for probs in out["attention_probs"]:
-        np.testing.assert_allclose(probs.sum(axis=-1), 1, rtol=1e-12)
-        assert (probs[0] > 0).all()
-
-
-def test_nothing_given_is_written_to():
-    copies = [INPUT_IDS.copy(), SEGMENT_IDS.copy(), np.ones((2, 5))]
-    params = map_leaves(lambda path, array: array.copy(), PARAMS[np.float64])
-    run(*copies, params=params, rng=np.random.default_rng(0), trace={})
-    for array, given in zip(copies, (INPUT_IDS, SEGMENT_IDS, np.ones((2, 5)))):
-        assert np.array_equal(array, given)
-    for (path, array), (_, before) in zip(leaves(params), leaves(PARAMS[np.float64])):
-        assert np.array_equal(array, before), path
+    assert np.array_equal(hidden(1), hidden(1))
+    assert not np.array_equal(hidden(1), hidden(2))
+    assert not np.array_equal(hidden(1), hidden(None))
+    assert np.array_equal(hidden(1, rate=0.0), hidden(None))
 
 
 def test_everything_given_may_be_read_only():
@@ -228,8 +211,9 @@ def test_everything_given_may_be_read_only():
     mask.flags.writeable = False
     given = [INPUT_IDS, SEGMENT_IDS, mask, *(a for _, a in leaves(PARAMS[np.float64]))]
     assert not any(array.flags.writeable for array in given)
-    out = run(INPUT_IDS, SEGMENT_IDS, mask, rng=np.random.default_rng(0), trace={})
-    assert all(array.flags.writeable for _, array in leaves(out))
+    options = {"rng": np.random.default_rng(0), "trace": {}}
+    for out in (plain(*given[:3], **options), fast(*given[:3])):
+        assert all(array.flags.writeable for _, array in leaves(out))
 
 
 def strided(path, array):
@@ -239,6 +223,7 @@ def strided(path, array):
 
 
 @DTYPES
+@PATHS
 @pytest.mark.parametrize(
     "layout",
     [
@@ -249,10 +234,8 @@ def strided(path, array):
     ],
     ids=["strided", "Fortran order", "negative strides", "big-endian"],
 )
-def test_how_parameters_lie_in_memory_is_irrelevant(layout, dtype):
-    params = map_leaves(layout, PARAMS[dtype])
-    out = run(INPUT_IDS, SEGMENT_IDS, params=params)
-    expected = run(INPUT_IDS, SEGMENT_IDS, dtype=dtype)
-    for (name, a), (_, b) in zip(leaves(out), leaves(expected), strict=True):
-        assert a.dtype == dtype
-        np.testing.assert_allclose(a, b, atol=ATOL[dtype], err_msg=name)
+def test_how_parameters_lie_in_memory_is_irrelevant(layout, path, dtype):
+    out = path(INPUT_IDS, SEGMENT_IDS, params=map_leaves(layout, PARAMS[dtype]))
+    assert {array.dtype for _, array in leaves(out)} == {np.dtype(dtype)}
+    expected = path(INPUT_IDS, SEGMENT_IDS, params=PARAMS[dtype])
+    assert_same_rows(out, expected, [5, 3], ATOL[dtype])
