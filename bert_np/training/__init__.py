@@ -1,2 +1,2 @@
 """Training: losses, backward passes, Adam, masking, the loop, and the
-toy language. Nothing outside this folder imports it."""
+toy language. No other part of the library imports it."""

@@ -1,4 +1,4 @@
-"""The optimiser: schedule, clipping, and Adam with decoupled decay."""
+"""The optimiser: learning rate schedule, clipping, Adam with weight decay."""
 
 import math
 
@@ -7,21 +7,21 @@ import numpy as np
 from bert_np.errors import BertError
 from bert_np.tree import leaves, map_leaves
 
-# Parameters that no weight decay pulls towards 0: biases and norms.
+# Parameters that weight decay does not pull towards 0: biases and norms.
 NOT_DECAYED = ("b", "bias", "gamma", "beta")
 
 
 def learning_rate(step, peak, warmup_steps, total_steps, hold_steps=0):
-    """Rise in a straight line to the peak, then fall in one towards 0.
+    """Return the learning rate of a step: a linear rise, then a linear fall.
 
-    peak (step + 1) / warmup_steps while step < warmup_steps; the peak for
-    hold_steps more; after it, with start = warmup_steps + hold_steps,
+    peak (step + 1) / warmup_steps while step < warmup_steps; peak for the
+    next hold_steps; then, with start = warmup_steps + hold_steps,
     peak (total_steps - step) / (total_steps - start).
 
     Parameters
     ----------
     step : int
-        Updates made so far, 0..total_steps - 1.
+        The number of updates made so far, 0..total_steps - 1.
     peak : float
     warmup_steps : int
     total_steps : int
@@ -31,7 +31,7 @@ def learning_rate(step, peak, warmup_steps, total_steps, hold_steps=0):
     Returns
     -------
     float
-        Above 0: no update is wasted.
+        Always above 0, so that no update is wasted.
 
     Examples
     --------
@@ -47,9 +47,9 @@ def learning_rate(step, peak, warmup_steps, total_steps, hold_steps=0):
 
 
 def global_norm(grads):
-    """The length of all gradients, read as one long vector.
+    """Return the length of all gradients, read as one long vector.
 
-    sqrt(sum of all squares), summed in float64.
+    The square root of the sum of all squares, summed in float64.
 
     Parameters
     ----------
@@ -66,9 +66,9 @@ def global_norm(grads):
 
 
 def clip_by_global_norm(grads, max_norm):
-    """Shorten the gradient, keeping its direction, where it is too long.
+    """Shorten the gradient if it is too long, and keep its direction.
 
-    grads max_norm / norm where norm > max_norm, else grads.
+    grads max_norm / norm if norm > max_norm, else grads.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def clip_by_global_norm(grads, max_norm):
     Raises
     ------
     BertError
-        Where the norm is NaN or infinite.
+        If the norm is NaN or infinite: the run has diverged.
 
     Source: Pascanu et al. 2013, algorithm 1.
     """
@@ -98,7 +98,7 @@ def clip_by_global_norm(grads, max_norm):
 
 
 def init_adam(params):
-    """Adam's memory before the first update: no steps, both means 0.
+    """Return Adam's memory before the first update: both means are 0.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def init_adam(params):
     -------
     dict
         step : int
-        m, v : dict shaped like params; running means of g and g².
+        m, v : dict shaped like params; the running means of g and g².
     """
 
     def zeros(_, array):
@@ -121,13 +121,14 @@ def init_adam(params):
 def adam(
     params, grads, state, rate, *, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01
 ):
-    """Move each parameter against its gradient, by about rate at most.
+    """Move each parameter against its gradient, by about the rate.
 
-    m and v are running means of g and g²; they start at 0, and dividing
-    by 1 - beta^step removes that bias. Then
-    p = p - rate (m / (sqrt(v) + eps) + weight_decay p). The decay is
-    decoupled: it does not pass through m and v. Biases and norms have
-    none. BERT's own code leaves the bias in and has eps 1e-6.
+    m = beta1 m + (1 - beta1) g and v = beta2 v + (1 - beta2) g² are
+    running means. They start at 0, which dividing by 1 - beta^step
+    corrects. Then p = p - rate (m / (sqrt(v) + eps) + weight_decay p).
+    The decay is decoupled: it does not pass through m and v. Biases and
+    norms do not decay. BERT's own code omits the correction and sets eps
+    to 1e-6.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def adam(
     grads : dict
         Shaped like params.
     state : dict
-        As init_adam or the last call gave it; never written to.
+        From init_adam or the last call; never written to.
     rate : float
         The learning rate of this update.
     beta1, beta2, eps, weight_decay : float
@@ -150,22 +151,21 @@ def adam(
     algorithm 2.
     """
     step = state["step"] + 1
-    m = _mix(state["m"], grads, beta1, lambda g: g)
-    v = _mix(state["v"], grads, beta2, np.square)
-    means, squares = dict(leaves(m)), dict(leaves(v))
+    m = _combine(lambda _, m, g: beta1 * m + (1 - beta1) * g, state["m"], grads)
+    v = _combine(lambda _, v, g: beta2 * v + (1 - beta2) * g * g, state["v"], grads)
 
-    def update(path, p):
-        mean = means[path] / (1 - beta1**step)
-        square = squares[path] / (1 - beta2**step)
+    def update(path, p, m, v):
+        m = m / (1 - beta1**step)
+        v = v / (1 - beta2**step)
         decay = 0 if path.rsplit(".", 1)[-1] in NOT_DECAYED else weight_decay
-        return p - rate * (mean / (np.sqrt(square) + eps) + decay * p)
+        return p - rate * (m / (np.sqrt(v) + eps) + decay * p)
 
-    return map_leaves(update, params), {"step": step, "m": m, "v": v}
+    return _combine(update, params, m, v), {"step": step, "m": m, "v": v}
 
 
-def _mix(old, grads, beta, function):
-    """The running means beta old + (1 - beta) function(grads)."""
-    grads = dict(leaves(grads))
+def _combine(function, tree, *others):
+    """Return the tree of function(path, leaf, ...) over trees of one form."""
+    others = [dict(leaves(other)) for other in others]
     return map_leaves(
-        lambda path, mean: beta * mean + (1 - beta) * function(grads[path]), old
+        lambda path, leaf: function(path, leaf, *(o[path] for o in others)), tree
     )

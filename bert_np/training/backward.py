@@ -1,9 +1,9 @@
 """The backward pass of each part of BERT, in the order of the model.
 
 Each function takes ``d_output``, the gradient of the loss with respect to
-what the part returned, and what the forward pass recorded in its trace.
-It returns the gradient of what went in, and the gradients of the part's
-parameters, nested like them.
+what the part returned, and the trace that the forward pass recorded. It
+returns the gradient with respect to the part's input, and the gradients
+of the part's parameters, nested like the parameters themselves.
 """
 
 import math
@@ -25,9 +25,9 @@ from bert_np.training.functional_backward import (
 def embed_backward(d_output, trace, input_ids, segment_ids, params, config):
     """Send a gradient back to the three embedding tables.
 
-    A sum hands its gradient to each term unchanged. The word and segment
-    rows collect it by id; position t was added to every sequence, so its
-    row sums over the batch.
+    A sum passes its gradient unchanged to each of its terms. Word and
+    segment rows collect it by id. Position t was added to every sequence,
+    so the gradient of its row is the sum over the batch.
 
     Parameters
     ----------
@@ -62,15 +62,16 @@ def embed_backward(d_output, trace, input_ids, segment_ids, params, config):
 def scaled_dot_product_backward(d_context, trace, visible):
     """Send a gradient back through context = softmax(q kᵀ / sqrt(D)) v.
 
-    For C = P V: d_V = Pᵀ d_C and d_P = d_C Vᵀ. Then softmax_backward. For
-    S = Q Kᵀ / sqrt(D): d_Q = d_S K / sqrt(D), d_K = d_Sᵀ Q / sqrt(D). The
-    score of a key that is not visible was a constant: its d_S is 0.
+    For C = P V, with P after dropout: d_V = Pᵀ d_C and d_P = d_C Vᵀ. Then
+    softmax_backward. For S = Q Kᵀ / sqrt(D): d_Q = d_S K / sqrt(D) and
+    d_K = d_Sᵀ Q / sqrt(D). The score of a hidden key was replaced by a
+    constant, so its d_S is 0.
 
     Parameters
     ----------
     d_context : ndarray of shape (B, A, T, D)
     trace : dict
-        q, k, v, probs and, where some were dropped, dropout_mask.
+        q, k, v, probs and, if dropout was on, dropout_mask.
     visible : ndarray of bool that broadcasts to (B, A, T, T)
 
     Returns
@@ -79,21 +80,20 @@ def scaled_dot_product_backward(d_context, trace, visible):
     """
     q, k, v, probs = (trace[name] for name in ("q", "k", "v", "probs"))
     mask = trace.get("dropout_mask")
-    used = probs if mask is None else probs * mask
-    d_v = used.swapaxes(-1, -2) @ d_context
+    dropped = probs if mask is None else probs * mask
+    d_v = dropped.swapaxes(-1, -2) @ d_context
     d_probs = dropout_backward(d_context @ v.swapaxes(-1, -2), mask)
-    d_scores = softmax_backward(d_probs, probs)  # (B, A, Tq, Tk)
-    np.copyto(d_scores, 0, where=~visible)
-    d_scores /= math.sqrt(q.shape[-1])
+    d_masked = softmax_backward(d_probs, probs)  # (B, A, Tq, Tk)
+    d_scores = np.where(visible, d_masked, 0) / math.sqrt(q.shape[-1])
     return d_scores @ k, d_scores.swapaxes(-1, -2) @ q, d_v
 
 
 def self_attention_backward(d_output, x, trace, params, attention_mask, config):
     """Send a gradient back through multi-head self-attention.
 
-    Splitting and merging heads only move numbers, so their backwards are
-    each other. x went into query, key and value, so d_x is the sum of
-    what comes back from the three.
+    Splitting and merging heads only move numbers, so each is the backward
+    pass of the other. x went into query, key and value, so d_x is the sum
+    of the three gradients that come back.
 
     Parameters
     ----------
@@ -117,19 +117,19 @@ def self_attention_backward(d_output, x, trace, params, attention_mask, config):
     )
     d_context = split_heads(d_context, config.num_attention_heads)  # (B, A, T, D)
     visible = attention_mask[:, None, None, :].astype(bool)  # (B, 1, 1, Tk)
-    d_heads = scaled_dot_product_backward(d_context, trace, visible)
-    grads, d_x = {}, 0
-    for name, d_head in zip(("query", "key", "value"), d_heads):
-        d_part, grads[name] = linear_backward(merge_heads(d_head), x, params[name]["W"])
-        d_x = d_x + d_part
-    return d_x, {**grads, "output": output}
+    d_q, d_k, d_v = scaled_dot_product_backward(d_context, trace, visible)
+    d_x_query, query = linear_backward(merge_heads(d_q), x, params["query"]["W"])
+    d_x_key, key = linear_backward(merge_heads(d_k), x, params["key"]["W"])
+    d_x_value, value = linear_backward(merge_heads(d_v), x, params["value"]["W"])
+    d_x = d_x_query + d_x_key + d_x_value
+    return d_x, {"query": query, "key": key, "value": value, "output": output}
 
 
 def feed_forward_backward(d_output, x, trace, params, config):
-    """Send a gradient back through the two-layer map.
+    """Send a gradient back through linear, activation, linear.
 
-    The three steps in reverse: outer linear map, activation, inner linear
-    map, each with its own derivative (chain rule).
+    The chain rule: the three steps in reverse order, each with its own
+    derivative.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def feed_forward_backward(d_output, x, trace, params, config):
     d_activated, outer = linear_backward(
         d_output, trace["activated"], params["outer"]["W"]
     )
-    d_inner = activation_backward(d_activated, trace["inner"], trace["activated"])
+    d_inner = activation_backward(d_activated, trace["inner"])
     d_x, inner = linear_backward(d_inner, x, params["inner"]["W"])
     return d_x, {"inner": inner, "outer": outer}
 
@@ -159,8 +159,8 @@ def feed_forward_backward(d_output, x, trace, params, config):
 def add_and_norm_backward(d_output, trace, params, config):
     """Send a gradient back through layer_norm(x + dropout(update)).
 
-    The sum hands the same gradient to both terms. So x is reached by a
-    road without any matrix on it; this is what residuals are for.
+    The sum passes the same gradient to both terms. So the gradient reaches
+    x without going through any matrix: this is what residuals are for.
 
     Parameters
     ----------
@@ -168,14 +168,14 @@ def add_and_norm_backward(d_output, trace, params, config):
     trace : dict
         trace["layers"][i]["attention_norm"] or ["ffn_norm"].
     params : dict
-        The same of params.
+        params["layers"][i]["attention_norm"] or ["ffn_norm"].
     config : BertConfig
 
     Returns
     -------
     d_x : ndarray of shape (B, T, H)
     d_update : ndarray of shape (B, T, H)
-        The same array as d_x where nothing was dropped.
+        The same array as d_x if dropout was off.
     grads : dict
         gamma, beta.
     """
@@ -188,14 +188,15 @@ def add_and_norm_backward(d_output, trace, params, config):
 def encoder_layer_backward(d_output, x, trace, params, attention_mask, config):
     """Send a gradient back through one encoder layer.
 
-    The layer's steps in reverse. Where a value went two ways, residual
-    and block, its gradient is the sum of what both send back.
+    The steps of the layer in reverse order. A value that went both into a
+    block and around it, through the residual, gets the sum of the two
+    gradients that come back.
 
     Parameters
     ----------
     d_output : ndarray of shape (B, T, H)
     x : ndarray of shape (B, T, H)
-        What went into the layer.
+        The input of the layer.
     trace : dict
         trace["layers"][i].
     params : dict
@@ -209,20 +210,21 @@ def encoder_layer_backward(d_output, x, trace, params, attention_mask, config):
     grads : dict
         Shaped like params.
     """
-    d_middle, d_thought, ffn_norm = add_and_norm_backward(
+    d_residual, d_update, ffn_norm = add_and_norm_backward(
         d_output, trace["ffn_norm"], params["ffn_norm"], config
     )
     middle = trace["attention_norm"]["output"]
     d_block, ffn = feed_forward_backward(
-        d_thought, middle, trace["ffn"], params["ffn"], config
+        d_update, middle, trace["ffn"], params["ffn"], config
     )
-    d_x, d_attended, attention_norm = add_and_norm_backward(
-        d_middle + d_block, trace["attention_norm"], params["attention_norm"], config
+    d_middle = d_residual + d_block
+    d_residual, d_update, attention_norm = add_and_norm_backward(
+        d_middle, trace["attention_norm"], params["attention_norm"], config
     )
     d_block, attention = self_attention_backward(
-        d_attended, x, trace["attention"], params["attention"], attention_mask, config
+        d_update, x, trace["attention"], params["attention"], attention_mask, config
     )
-    return d_x + d_block, {
+    return d_residual + d_block, {
         "attention": attention,
         "attention_norm": attention_norm,
         "ffn": ffn,
@@ -233,14 +235,14 @@ def encoder_layer_backward(d_output, x, trace, params, attention_mask, config):
 def encoder_backward(d_output, x, trace, params, attention_mask, config):
     """Send a gradient back through all layers, the last one first.
 
-    Each layer's input was the output of the one before, so the d_x of one
-    is the d_output of the next one down (chain rule).
+    The input of a layer is the output of the layer below, so the d_x of
+    one layer is the d_output of the layer below (chain rule).
 
     Parameters
     ----------
     d_output : ndarray of shape (B, T, H)
     x : ndarray of shape (B, T, H)
-        What went into the first layer.
+        The input of the first layer.
     trace : list of dict
         trace["layers"].
     params : list of dict
@@ -269,8 +271,8 @@ def encoder_backward(d_output, x, trace, params, attention_mask, config):
 def pool_backward(d_output, x, trace, params):
     """Send a gradient back through tanh(x[:, 0] W + b).
 
-    tanh' = 1 - tanh², and tanh is what the forward pass gave. Only the
-    [CLS] row was read, so the other rows of d_x are 0.
+    tanh' = 1 - tanh², and the tanh is the recorded output. Only the [CLS]
+    row was read, so the other rows of d_x are 0.
 
     Parameters
     ----------
@@ -296,9 +298,9 @@ def pool_backward(d_output, x, trace, params):
 def masked_lm_logits_backward(d_logits, x, trace, params, config):
     """Send a gradient back through layer_norm(gelu(x W + b)) Eᵀ + bias.
 
-    The output matrix is the word table E, transposed, so its gradient is
-    that of a linear map, transposed back. E is tied: this is one of the
-    two ends from which it learns, the other is the lookup.
+    The output matrix is the transposed word table, Eᵀ, so the gradient of
+    E is that of a linear map, transposed back. E is tied: it collects one
+    gradient here, as output matrix, and one as table of the lookup.
 
     Parameters
     ----------
@@ -324,9 +326,7 @@ def masked_lm_logits_backward(d_logits, x, trace, params, config):
     d_activated, norm = layer_norm_backward(
         d_norm, trace["activated"], mlm["norm"]["gamma"], config.layer_norm_eps
     )
-    d_transform = activation_backward(
-        d_activated, trace["transform"], trace["activated"]
-    )
+    d_transform = activation_backward(d_activated, trace["transform"])
     d_x, transform = linear_backward(d_transform, x, mlm["transform"]["W"])
     grads = {"transform": transform, "norm": norm, "bias": output["b"]}
     return d_x, grads, output["W"].T
@@ -335,7 +335,7 @@ def masked_lm_logits_backward(d_logits, x, trace, params, config):
 def next_sentence_logits_backward(d_logits, pooler_output, params):
     """Send a gradient back through pooler_output W + b.
 
-    A plain linear map: see linear_backward.
+    This is a linear map: see linear_backward.
 
     Parameters
     ----------

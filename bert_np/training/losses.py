@@ -4,17 +4,17 @@ import numpy as np
 
 from bert_np.errors import BertError
 
-# A position with this label has no loss. HuggingFace and torch use it too.
+# A position with this label has no loss; PyTorch and HuggingFace agree.
 IGNORED = -100
 
 
 def masked_cross_entropy(logits, labels, count=None):
-    """How surprised the model is by the right words, where it was asked.
+    """Measure how surprised the model is by the right words.
 
     loss = mean over the labelled positions of log(sum(exp(z))) - z[label].
     The derivative of the first term is softmax(z), of the second the
-    one-hot label, so dL/dz = (softmax(z) - onehot) / number of labels,
-    and 0 where the position is ignored.
+    one-hot label. So dL/dz = (softmax(z) - one_hot) / number of labels,
+    and 0 at ignored positions.
 
     Parameters
     ----------
@@ -22,19 +22,14 @@ def masked_cross_entropy(logits, labels, count=None):
     labels : ndarray of shape (...)
         Integers in 0..V-1, or IGNORED (-100).
     count : int, optional
-        What to divide by in the place of the number of labels, where
-        these are a part of a batch: the whole batch's number.
+        What to divide by. None: the number of labels. For one part of a
+        batch: the number of labels in the whole batch.
 
     Returns
     -------
     loss : float
-        In nats; 0 where every position is ignored (torch gives NaN).
+        In nats; 0 if every position is ignored (PyTorch gives NaN).
     d_logits : ndarray of shape (..., V)
-
-    Raises
-    ------
-    BertError
-        Where a label is neither in range nor IGNORED.
 
     Examples
     --------
@@ -45,46 +40,36 @@ def masked_cross_entropy(logits, labels, count=None):
     Source: Devlin et al. 2018, section 3.1, task 1.
     """
     _check_labels(logits, labels)
-    z, right = logits.reshape(-1, logits.shape[-1]), labels.ravel()
-    asked = np.flatnonzero(right != IGNORED)  # (N,)
-    d_logits = np.zeros(z.shape, z.dtype)
-    if asked.size == 0:
-        return 0.0, d_logits.reshape(logits.shape)
-    z, right, rows = z[asked], right[asked], np.arange(asked.size)
-    z -= z.max(axis=-1, keepdims=True)
-    probs = np.exp(z)
-    total = probs.sum(axis=-1)
-    count = count or asked.size
-    loss = float((np.log(total) - z[rows, right]).sum()) / count
-    probs /= total[:, None]
-    probs[rows, right] -= 1
-    probs /= count
-    d_logits[asked] = probs
-    return loss, d_logits.reshape(logits.shape)
+    labelled = labels != IGNORED
+    count = count or max(1, np.count_nonzero(labelled))
+    z = logits[labelled]  # (N, V)
+    one_hot = labels[labelled][:, None] == np.arange(z.shape[-1])  # (N, V)
+    z = z - z.max(axis=-1, keepdims=True)  # softmax stays, exp cannot overflow
+    log_probs = z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
+    loss = float((-log_probs[one_hot]).sum()) / count
+    d_logits = np.zeros_like(logits)
+    d_logits[labelled] = (np.exp(log_probs) - one_hot) / count
+    return loss, d_logits
 
 
 def next_sentence_cross_entropy(logits, labels, count=None):
-    """How surprised the model is by whether the second text follows.
+    """Measure how surprised the model is that B follows A, or does not.
 
-    The same formula as masked_cross_entropy, over two classes.
+    This is masked_cross_entropy with two classes.
 
     Parameters
     ----------
     logits : ndarray of shape (B, 2)
-        Column 0: it follows. Column 1: it does not.
+        Column 0: B follows A. Column 1: it does not.
     labels : ndarray of shape (B,)
-        0 where it follows, 1 where not, IGNORED (-100) for a single text.
+        0 if B follows A, 1 if not, IGNORED (-100) for a single text.
     count : int, optional
+        As in masked_cross_entropy.
 
     Returns
     -------
     loss : float
     d_logits : ndarray of shape (B, 2)
-
-    Raises
-    ------
-    BertError
-        Where a label is not 0, 1 or IGNORED.
 
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
@@ -92,9 +77,9 @@ def next_sentence_cross_entropy(logits, labels, count=None):
 
 
 def count_right(logits, labels):
-    """At how many labelled positions the largest logit is the label's.
+    """Count the labelled positions at which the largest logit is the label's.
 
-    IGNORED equals no column, so such positions never count.
+    No column has the number IGNORED, so ignored positions never count.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Masking: hide some tokens and ask for them."""
+"""Masking: choose the tokens that the model has to predict, and hide them."""
 
 import numpy as np
 
@@ -7,11 +7,12 @@ from bert_np.training.losses import IGNORED
 
 
 def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
-    """Choose tokens to be guessed, and hide most of them.
+    """Choose tokens to be predicted, and hide most of them.
 
-    A token that is not special is chosen with chance ``rate``. Of the
-    chosen, 80 % become [MASK], 10 % a random ordinary token, and 10 %
-    stay: so the model cannot trust what it sees.
+    Each token that is not special is chosen with probability ``rate``. Of
+    the chosen, 80 % become [MASK], 10 % become a random ordinary token and
+    10 % stay as they are. So the model must form an opinion of every
+    token, not only of those that it sees as [MASK].
 
     Parameters
     ----------
@@ -19,8 +20,8 @@ def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
         Never written to.
     rng : numpy.random.Generator
     special_ids : sequence of int
-        [PAD], [CLS], [SEP], [MASK], [UNK]: never chosen, never the random
-        token.
+        [PAD], [CLS], [SEP], [MASK], [UNK]: never chosen, and never drawn
+        as the random token.
     mask_id : int
         The id of [MASK].
     vocab_size : int
@@ -32,17 +33,26 @@ def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
     -------
     masked_ids : ndarray of shape (B, T)
     labels : ndarray of shape (B, T)
-        The hidden id where one was chosen, IGNORED (-100) elsewhere.
+        The original id of each chosen token, IGNORED (-100) elsewhere.
 
-    Raises
-    ------
-    BertError
-        Where rate is outside 0..1, or every id of the vocabulary is
-        special.
-
-    Source: Devlin et al. 2018, section 3.1, task 1, and appendix A.1.
-    Theirs takes an exact share of each sequence; this, each token alone.
+    Source: Devlin et al. 2018, section 3.1, task 1, and appendix A.1. The
+    paper chooses exactly 15 % of each sequence; here each token is chosen
+    independently.
     """
+    _check_arguments(input_ids, rng, rate)
+    special_ids = np.unique(np.asarray(special_ids, np.int64))
+    ordinary = np.setdiff1d(np.arange(vocab_size), special_ids)
+    if ordinary.size == 0:
+        raise BertError(f"special_ids cover all {vocab_size} ids of the vocabulary")
+    chosen = (rng.random(input_ids.shape) < rate) & ~np.isin(input_ids, special_ids)
+    fate = rng.random(input_ids.shape)
+    random_ids = rng.choice(ordinary, input_ids.shape)
+    masked_ids = np.where(chosen & (fate < 0.9), random_ids, input_ids)
+    masked_ids = np.where(chosen & (fate < 0.8), mask_id, masked_ids)
+    return masked_ids, np.where(chosen, input_ids, IGNORED)
+
+
+def _check_arguments(input_ids, rng, rate):
     if not isinstance(rng, np.random.Generator):
         kind = type(rng).__name__
         raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
@@ -52,15 +62,3 @@ def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
     rates = np.asarray(rate)
     if rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates <= 1)).all():
         raise BertError(f"rate = {short(rate)}, allowed: 0..1")
-    special_ids = np.unique(np.asarray(special_ids, np.int64))
-    ordinary = np.setdiff1d(np.arange(vocab_size), special_ids)
-    if ordinary.size == 0:
-        raise BertError(f"special_ids cover all {vocab_size} ids of the vocabulary")
-    chosen = rng.random(input_ids.shape) < rate
-    chosen &= ~np.isin(input_ids, special_ids)
-    fate = rng.random(input_ids.shape)
-    replacement = rng.choice(ordinary, input_ids.shape)
-    replacement = np.where(fate < 0.8, mask_id, replacement)
-    hidden = chosen & (fate < 0.9)
-    masked_ids = np.where(hidden, replacement, input_ids)
-    return masked_ids, np.where(chosen, input_ids, IGNORED)

@@ -1,12 +1,12 @@
-"""One pre-training batch: both heads' logits, the losses, all gradients.
+"""One pre-training batch: both heads' logits, both losses, all gradients.
 
 A batch is a dict of arrays:
     input_ids : (B, T), some of them masked
     segment_ids : (B, T)
     attention_mask : (B, T), 1 real, 0 padding
-    mlm_labels : (B, T), the right word's id, or -100 where none is asked
-    nsp_labels : (B,), 0 where the second text follows, 1 where not, -100
-        where there is no second text
+    mlm_labels : (B, T), the original id, or -100 where none is predicted
+    nsp_labels : (B,), 0 if the second text follows, 1 if it does not,
+        -100 if there is no second text
 """
 
 import math
@@ -38,9 +38,9 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
     """Run a batch forward and backward.
 
     loss = mlm_loss + nsp_loss, each a mean over its labelled positions. A
-    mean is a sum over parts of the batch, divided by the number in all,
-    so the batch may be cut: small parts fit the caches, and each can run
-    in a thread of its own.
+    mean is a sum, divided by a count, so a batch can be cut into parts
+    whose losses and gradients are added up. Small parts fit the caches,
+    and each can run in a thread of its own.
 
     Parameters
     ----------
@@ -48,12 +48,13 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
         The parameter tree with pooler and both heads; never written to.
     config : BertConfig
     batch : dict
-        The five arrays that this module's first lines list.
+        The five arrays that the module's docstring lists.
     rng : numpy.random.Generator, optional
-        Switches dropout on, with the rates of config. Where the batch is
-        cut, it draws a seed for each part.
+        Switches dropout on, with the rates of config. If the batch is
+        cut, rng draws a seed for each part.
     parts : int
-        1..B. The same parts give the same bits, however they are run.
+        1..B. With the same parts, results are the same bits whether they
+        run one after another or in threads.
     run_all : function
         map, or the map of a pool of threads.
 
@@ -61,21 +62,15 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
     -------
     metrics : dict of float
         loss, mlm_loss, nsp_loss in nats; mlm_accuracy, nsp_accuracy in
-        0..1, NaN where nothing is labelled.
+        0..1, or NaN if nothing is labelled.
     grads : dict
         Shaped like params.
-
-    Raises
-    ------
-    BertError
-        Where the batch or the model lacks a part, or a value is out of
-        range.
 
     Source: Devlin et al. 2018, appendix A.2: the sum of the two losses.
     """
     _check_batch(batch, parts)
     counts = {
-        task: int(np.count_nonzero(batch[f"{task}_labels"] != IGNORED))
+        task: np.count_nonzero(batch[f"{task}_labels"] != IGNORED)
         for task in ("mlm", "nsp")
     }
 
@@ -96,7 +91,7 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
 
 
 def _losses_and_gradients_of_part(params, config, batch, counts, rng):
-    """The part's shares of both losses, what is right, and the gradient."""
+    """Return the part's terms of both losses, its right answers, its gradients."""
     trace = {}
     mlm_logits, nsp_logits = pretraining_logits(
         params, config, batch, trace=trace, rng=rng
@@ -112,12 +107,13 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
 
 
 def _cut(batch, parts):
-    """The rows of a batch as several smaller batches."""
+    """Cut a batch into smaller batches of whole rows."""
     pieces = {key: np.array_split(batch[key], parts) for key in BATCH_KEYS}
     return [{key: pieces[key][i] for key in BATCH_KEYS} for i in range(parts)]
 
 
 def _generators(rng, parts):
+    """Give each part a generator of its own, so that their order is free."""
     if rng is None or parts == 1:
         return [rng] * parts
     seeds = rng.integers(2**63, size=(parts, 2))
@@ -125,20 +121,20 @@ def _generators(rng, parts):
 
 
 def _add_trees(trees):
-    arrays = [dict(leaves(tree)) for tree in trees[1:]]
+    first, *others = (dict(leaves(tree)) for tree in trees)
 
-    def add(path, first):
-        return sum((part[path] for part in arrays), start=first)
+    def add(path, _):
+        return sum((other[path] for other in others), start=first[path])
 
     return map_leaves(add, trees[0])
 
 
 def pretraining_logits(params, config, batch, *, trace=None, rng=None):
-    """Both heads' logits, the words' only where a label asks for them.
+    """Compute both heads' logits, the MLM head's at labelled positions only.
 
-    The MLM head treats each position alone, so the labelled rows of the
-    hidden states can be gathered first; the others would cost the same
-    and have no loss.
+    The MLM head treats each position on its own. Positions without a label
+    would cost as much and contribute no loss, so only the labelled rows of
+    the hidden states are gathered.
 
     Parameters
     ----------
@@ -172,8 +168,8 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
         rng=rng,
         return_attention=False,
     )
-    asked = batch["mlm_labels"] != IGNORED  # (B, T)
-    hidden = out["last_hidden_state"][asked][None]  # (1, N, H)
+    labelled = batch["mlm_labels"] != IGNORED  # (B, T)
+    hidden = out["last_hidden_state"][labelled][None]  # (1, N, H)
     return (
         masked_lm_logits(hidden, params, config, trace=trace),
         next_sentence_logits(out["pooler_output"], params, trace=trace),
@@ -183,9 +179,9 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
 def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     """Send the gradients of both heads' logits back to every parameter.
 
-    The model's parts in reverse. The last hidden states fed both heads,
-    and the word table both the lookup and the MLM head's output: their
-    gradients are sums.
+    The parts of the model in reverse order. The last hidden states feed
+    both heads, and the word table serves both the lookup and the MLM head:
+    their gradients are sums.
 
     Parameters
     ----------
@@ -203,9 +199,9 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
         Shaped like params.
     """
     hidden = trace["layers"][-1]["output"]  # (B, T, H)
-    asked = batch["mlm_labels"] != IGNORED
-    d_asked, mlm, d_word = masked_lm_logits_backward(
-        d_mlm_logits, hidden[asked][None], trace["mlm"], params, config
+    labelled = batch["mlm_labels"] != IGNORED  # (B, T)
+    d_gathered, mlm, d_word = masked_lm_logits_backward(
+        d_mlm_logits, hidden[labelled][None], trace["mlm"], params, config
     )
     d_pooled, nsp = next_sentence_logits_backward(
         d_nsp_logits, trace["pooler"]["output"], params["nsp"]
@@ -213,7 +209,7 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     d_hidden, pooler = pool_backward(
         d_pooled, hidden, trace["pooler"], params["pooler"]
     )
-    d_hidden[asked] += d_asked[0]
+    d_hidden[labelled] += d_gathered[0]
     d_x, layers = encoder_backward(
         d_hidden,
         trace["embeddings"]["output"],

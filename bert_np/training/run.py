@@ -1,12 +1,13 @@
 """A training run as one value, and the file that holds it.
 
-A run is a dict that is replaced after each step, never written to:
-    step : int, updates made
+A run is a dict:
+    step : int, the number of updates made
     params : the parameter tree
     adam : the optimiser's state
     history : list with one dict of metrics for each step
     rng : the state of the random generator after the step
-So whatever stops a run, at any moment, the last whole step is at hand.
+It is never written to; each step makes a new one. So a run can be stopped
+at any moment, and the last complete step is still there.
 """
 
 import json
@@ -26,7 +27,7 @@ TREES = ("params", "m", "v")
 
 
 def start_run(params, rng):
-    """The run before its first step.
+    """Return the run before its first step.
 
     Parameters
     ----------
@@ -48,10 +49,10 @@ def start_run(params, rng):
 
 
 def save_run(path, run, config, settings):
-    """Write a run to a file, whole or not at all.
+    """Write a run to a file, either completely or not at all.
 
-    The file is written beside its place, then moved into it. Whoever is
-    killed midway leaves the file that stood there before.
+    The file is written under another name beside path and then renamed.
+    If the process is killed on the way, the old file is still there.
 
     Parameters
     ----------
@@ -60,14 +61,9 @@ def save_run(path, run, config, settings):
     run : dict
     config : BertConfig
     settings : TrainingSettings
-
-    Raises
-    ------
-    BertError
-        Where the file cannot be written.
     """
     trees = {"params": run["params"], "m": run["adam"]["m"], "v": run["adam"]["v"]}
-    arrays = {name: array for name, array in leaves(trees)}
+    arrays = dict(leaves(trees))
     for name in run["history"][0] if run["history"] else ():
         arrays[f"history.{name}"] = np.array([entry[name] for entry in run["history"]])
     facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
@@ -76,7 +72,7 @@ def save_run(path, run, config, settings):
 
 
 def load_run(path, config, settings):
-    """Read a run that save_run wrote, for the same model and settings.
+    """Read a run that save_run wrote for the same model and settings.
 
     Parameters
     ----------
@@ -91,8 +87,8 @@ def load_run(path, config, settings):
     Raises
     ------
     BertError
-        Where the file is not a whole run, or another model's, or was
-        trained with other settings.
+        If the file is not a complete run, or belongs to another model or
+        other settings.
     """
     path = Path(path)
     arrays = _read(path)
@@ -130,7 +126,7 @@ def _check_identity(path, found, wanted):
             if found[group].get(name) != value:
                 raise BertError(
                     f"{path.name}: its {name} is {found[group].get(name)!r}, this "
-                    f"run's is {value!r}; go on with the same, or start another file"
+                    f"run's is {value!r}; use the same, or another file"
                 )
 
 
@@ -150,7 +146,7 @@ def _read(path):
 
 
 def _with_arrays(state):
-    """A generator's state with its lists as the arrays that they were."""
+    """Return a generator's state with its lists turned back into arrays."""
     return {
         name: _with_arrays(value)
         if isinstance(value, dict)

@@ -1,11 +1,11 @@
 """The words and sentences of the toy language: data, no computation.
 
 A template is a passage of plain English. Its words in capitals are slots:
-"ANNA" stands for any name, "SHE" for the pronoun that goes with it. The
-columns of one table are filled together from one row of the table, every
-row equally likely (one that stands twice, twice as likely); different
-tables are filled independently. So a table is the place where words
-depend on each other.
+"ANNA" stands for any name, "SHE" for the pronoun that goes with it. All
+slots of one table are filled together from one of its rows; the rows are
+equally likely (a row listed twice is twice as likely). Slots of different
+tables are filled independently. So the tables say which words depend on
+each other.
 """
 
 from itertools import permutations, product
@@ -14,7 +14,7 @@ from typing import NamedTuple
 MEN = ("john", "tom", "paul", "peter", "david")
 WOMEN = ("anna", "mary", "lisa", "emma", "sarah")
 PEOPLE = [(name, "he") for name in MEN] + [(name, "she") for name in WOMEN]
-# Things, and the colours in which they come.
+# Things and the colours they can have.
 BRIGHT = (("ball", "hat", "book", "cup"), ("red", "blue", "green", "yellow"))
 PLAIN = (("box", "coat", "key", "bag"), ("black", "white", "brown", "grey"))
 KINDS = {
@@ -34,24 +34,22 @@ NOUNS = (
     ("farmer", "farmers"),
     ("teacher", "teachers"),
 )
-SEES = (
-    ("chases", "chase"),
-    ("sees", "see"),
-    ("likes", "like"),
-    ("hears", "hear"),
-)  # (singular, plural)
+# Verbs: (singular, plural).
+SEES = (("chases", "chase"), ("sees", "see"), ("likes", "like"), ("hears", "hear"))
 SLEEPS = (("sleeps", "sleep"), ("runs", "run"), ("waits", "wait"), ("eats", "eat"))
 IS = ("is", "are")
-EVENTS = list(product(("lost", "dropped", "forgot"), ("sad", "angry"))) + list(
-    product(("found", "bought", "got"), ("happy", "proud"))
-)
-NEEDS = list(product(("hungry",), ("ate",), ("bread", "soup", "cake", "apple"))) + list(
-    product(("thirsty",), ("drank",), ("water", "milk", "tea", "juice"))
-)
+EVENTS = [
+    *product(("lost", "dropped", "forgot"), ("sad", "angry")),
+    *product(("found", "bought", "got"), ("happy", "proud")),
+]
+NEEDS = [
+    *product(("hungry",), ("ate",), ("bread", "soup", "cake", "apple")),
+    *product(("thirsty",), ("drank",), ("water", "milk", "tea", "juice")),
+]
 
 
 def _clauses():
-    """Return rows of two different nouns, each with verbs of its number."""
+    """Return rows of two different nouns, each with verbs that agree with it."""
     return [
         (cat[m], dogs[n], chase[n], sleeps[m], IS[m])
         for cat, dogs in permutations(NOUNS, 2)
@@ -60,11 +58,11 @@ def _clauses():
 
 
 def _two_things():
-    """Return rows of two different things, each with another colour.
+    """Return rows of two different things with two different colours.
 
-    In half of the passages both things come in the same four colours, so
-    that only the passage tells which has which. (Two passages in three
-    would be mixed otherwise: hence twice.)
+    In half of the passages both things are of one kind, so that either
+    could have either colour, and only the passage tells which has which.
+    These rows are listed twice: once, they would be only one in three.
     """
     alike = [
         (ball, red, hat, blue)
@@ -81,11 +79,11 @@ def _two_things():
     return 2 * alike + mixed
 
 
-# Columns (named by an example), and the rows that may fill them.
+# Each table: its columns, named by an example, and the rows that fill them.
 TABLES = (
     (("ANNA", "SHE"), PEOPLE),
     (
-        ("MARY", "TOM", "HE"),  # he is Tom
+        ("MARY", "TOM", "HE"),  # HE is TOM
         [
             (giver, taker, his)
             for giver, hers in PEOPLE
@@ -113,11 +111,11 @@ SUFFIXES = ("ing", "ly")  # WordPiece splits playing: play ##ing
 
 
 class Template(NamedTuple):
-    """One passage with slots, and the skills that can be asked of it.
+    """One passage with slots, and the skills that it can test.
 
     A probe is (skill, target, source, distractor): the slot to predict,
-    the word that settles it, a word that misleads (or None). "BLUE:2" is
-    the second occurrence of BLUE.
+    the word that determines it, and a word that misleads (or None).
+    "BLUE:2" is the second occurrence of BLUE.
     """
 
     family: str
@@ -222,7 +220,7 @@ TEMPLATES = (
     ),
 )
 
-# Share of each family in the passages; its templates are equally likely.
+# The probability of each family; the templates of a family are equally likely.
 MIX = {
     "agreement": 0.12,
     "pronoun": 0.08,

@@ -1,11 +1,11 @@
-"""The toy language: passages, their skills, and the exact answers.
+"""The toy language: its passages, the skills they test, the exact answers.
 
-A template with tables (`toy_grammar`) compiles into pieces: sequences of
+The templates and tables of `toy_grammar` compile into pieces: sequences of
 token ids of fixed length, made of independent slots. A single is the
 beginning of a passage; a pair is a passage cut in two at a full stop; a
 random pair joins the first part of one passage to the second part of
 another. So the language is a mixture of products, and every conditional
-probability is a short sum: nothing is estimated.
+probability is a short exact sum; nothing has to be estimated.
 """
 
 import zlib
@@ -23,23 +23,23 @@ HELD_OUT_SHARE = 10  # one passage in ten is held out
 
 
 class Slot(NamedTuple):
-    """Positions filled together by one of the equally likely rows."""
+    """Positions that one of several equally likely rows fills together."""
 
     positions: np.ndarray  # (k,) within the piece
     rows: np.ndarray  # (n, k) token ids
 
 
 class Piece(NamedTuple):
-    """A run of tokens of fixed length: the product of its slots."""
+    """A sequence of tokens of fixed length: the product of its slots."""
 
-    weight: float  # probability among its kind
+    weight: float  # its probability among the pieces of its kind
     length: int
     slots: tuple
     probes: tuple  # (skill, target, source, distractor)
 
 
 class Grammar(NamedTuple):
-    """Pieces of each kind, and how often each kind occurs."""
+    """The pieces of each kind, and how often each kind occurs."""
 
     tokens: tuple  # in id order
     single: tuple  # [CLS] text [SEP]
@@ -51,13 +51,13 @@ class Grammar(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """One question to a model: mask `position`, expect one of `answers`."""
+    """One question to a model: mask `position` and expect one of `answers`."""
 
-    row: int  # in the batch
+    row: int  # of the batch
     skill: str
-    position: int  # of the word asked for, in input_ids
-    source: int  # of the word that settles it
-    distractor: int  # of a word that misleads; -1: none
+    position: int  # of the word to predict, in input_ids
+    source: int  # position of the word that determines it
+    distractor: int  # position of a word that misleads; -1 if there is none
     answers: tuple  # token ids
 
 
@@ -65,7 +65,7 @@ class Probe(NamedTuple):
 
 
 def split_word(word):
-    """Return the pieces of a word: a list of one or two tokens.
+    """Return the WordPiece tokens of a word: one, or two with a suffix.
 
     >>> split_word("playing"), split_word("sleeps")
     (['play', '##ing'], ['sleeps'])
@@ -77,7 +77,7 @@ def split_word(word):
 
 
 def vocabulary():
-    """Return the tokens in id order: specials, then the rest sorted."""
+    """Return the tokens in the order of their ids: specials, then A to Z."""
     words = {
         word
         for template in TEMPLATES
@@ -98,20 +98,17 @@ def create_grammar(mix=MIX, single_rate=0.25, random_rate=0.25):
     Parameters
     ----------
     mix : dict of str to float
-        Weight of each family of templates; a family left out never occurs.
+        The weight of each family of templates. A family that is left out
+        never occurs.
     single_rate : float
-        Share of samples with one text, from 0 to 1.
+        The probability of a single text, from 0 to 1.
     random_rate : float
-        Share of pairs whose second text is random, from 0 to 1.
+        The probability that the second text of a pair is random, from 0
+        to 1.
 
     Returns
     -------
     Grammar
-
-    Raises
-    ------
-    BertError
-        For an unknown family, a negative weight, a rate outside 0 to 1.
     """
     _check_rates(mix, single_rate, random_rate)
     families = [template.family for template in TEMPLATES]
@@ -154,9 +151,9 @@ def _check_rates(mix, single_rate, random_rate):
 
 
 def _cut(text):
-    """Return for each kind of piece the lists of labels, one per cut.
+    """Return the lists of labels, one per cut, for each kind of piece.
 
-    A label is a word and its occurrence: the second "the" is "the:2".
+    A label is a word with its occurrence: the second "the" is "the:2".
     """
     words = text.split()
     labels = [f"{word}:{words[:i].count(word) + 1}" for i, word in enumerate(words)]
@@ -187,7 +184,7 @@ def _columns():
 
 
 def _compile(labels, weight, template, columns):
-    """Return the piece that the labelled words make."""
+    """Return the piece that the labelled words form."""
     words = [label.split(":")[0] for label in labels]
     starts = np.cumsum([0] + [columns[word].shape[1] for word in words])
     tables = [names for names, _ in TABLES if set(names) & set(words)]
@@ -203,7 +200,7 @@ def _compile(labels, weight, template, columns):
 
 
 def _slot(words, starts, names, columns):
-    """Return the slot of the words that have one of these names."""
+    """Return the slot of all words that have one of these names."""
     where = [i for i, word in enumerate(words) if word in names]
     positions = [np.arange(starts[i], starts[i + 1]) for i in where]
     return Slot(
@@ -215,31 +212,28 @@ def _slot(words, starts, names, columns):
 
 
 def sample_batch(rng, size, grammar, held_out=None):
-    """Draw passages as arrays that a model takes.
+    """Draw passages as arrays for a model.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     size : int
-        B, number of passages.
+        B, the number of passages.
     grammar : Grammar
     held_out : bool or None
-        True: only held-out passages (`is_held_out`); False: only the
-        others, for training; None: both.
+        True: only held-out passages (see is_held_out). False: only the
+        others, for training. None: both.
 
     Returns
     -------
     dict
         input_ids, segment_ids, attention_mask : ndarray of shape (B, T),
-        T the longest of the batch; next_labels : ndarray of shape (B,),
-        0 where B follows A, 1 where it is random, -100 for a single;
-        origin : ndarray of shape (B,), number of the piece among the
-        grammar's single, pair or (where B is random) first pieces.
-
-    Raises
-    ------
-    BertError
-        Where rng is no Generator or size is not an integer above 0.
+        with T the longest length in the batch.
+        next_labels : ndarray of shape (B,); 0 if the second text follows,
+        1 if it is random, -100 for a single text.
+        origin : ndarray of shape (B,); the index of the piece among the
+        grammar's single, pair or, if the second text is random, first
+        pieces.
     """
     _check_draw(rng, size)
     share = {None: 1, True: 1 / HELD_OUT_SHARE, False: 1 - 1 / HELD_OUT_SHARE}[held_out]
@@ -262,7 +256,9 @@ def sample_batch(rng, size, grammar, held_out=None):
 
 
 def is_held_out(input_ids):
-    """Return which passages are held out: CRC-32 of the ids, one in ten.
+    """Return which passages are held out of training: one in ten.
+
+    The CRC-32 of the ids decides, so a passage is always on the same side.
 
     Parameters
     ----------
@@ -288,7 +284,7 @@ def _check_draw(rng, size):
 
 
 def _draw(rng, size, grammar):
-    """Return ids padded to the longest possible, labels and origins."""
+    """Return ids padded to the longest possible length, labels, origins."""
     pair_rate = 1 - grammar.single_rate
     labels = rng.choice(
         [IGNORED, 0, 1],
@@ -317,7 +313,7 @@ def _draw(rng, size, grammar):
 
 
 def _write(ids, rows, starts, pieces, rng):
-    """Write a random piece into each row; return the pieces' numbers."""
+    """Write a random piece into each row; return the indices of the pieces."""
     weights = np.array([piece.weight for piece in pieces])
     drawn = rng.choice(len(pieces), len(rows), p=weights / weights.sum())
     for number in np.unique(drawn):
@@ -329,7 +325,7 @@ def _write(ids, rows, starts, pieces, rng):
 
 
 def to_texts(input_ids, grammar):
-    """Return rows of ids as texts: (text A, text B), or (text, None).
+    """Return rows of ids as texts: (first, second), or (text, None).
 
     >>> grammar = create_grammar()
     >>> to_texts([[CLS, grammar.tokens.index("cat"), SEP]], grammar)
@@ -347,16 +343,16 @@ def to_texts(input_ids, grammar):
 
 
 def find_probes(batch, grammar):
-    """Return the skills that a batch can be asked for.
+    """Return every question about its skills that a batch allows.
 
     A random pair is asked about its first text only. The answers are all
-    words that the passage's own slot allows: one, except for a verb, of
-    which only the number is settled.
+    words that the slot of the passage allows: one word, except for verbs,
+    of which only the number is determined.
 
     Parameters
     ----------
     batch : dict
-        From `sample_batch`.
+        From sample_batch.
     grammar : Grammar
 
     Returns
@@ -383,7 +379,7 @@ def find_probes(batch, grammar):
 
 
 def _answers(piece, ids, target):
-    """Return the ids that the slot allows at a position of the piece."""
+    """Return the ids that the piece's slot allows at a position."""
     slot = next(s for s in piece.slots if target in s.positions)
     column = slot.positions == target
     agree = (slot.rows == ids[slot.positions]) | column
@@ -394,18 +390,19 @@ def _answers(piece, ids, target):
 
 
 def exact_distribution(input_ids, grammar):
-    """What the grammar itself says about each masked position.
+    """Return the exact distribution of each masked word.
 
     P(x_i | v) = sum_d P(d) P(x_i, v | d) / sum_d P(d) P(v | d)
 
-    over all derivations d, with v the visible tokens; other masked
+    over all derivations d, with v the visible tokens. The other masked
     positions are summed over. The separators are visible, so the lengths
-    of the texts are known. A split word is two positions.
+    of the texts are known. A word of two tokens is two positions.
 
     Parameters
     ----------
     input_ids : array-like of shape (T,)
-        One passage, specials included, with [MASK] at masked positions.
+        One passage with its special tokens and [MASK] at the masked
+        positions.
     grammar : Grammar
 
     Returns
@@ -416,7 +413,7 @@ def exact_distribution(input_ids, grammar):
     Raises
     ------
     BertError
-        When the grammar cannot produce the visible tokens.
+        If the grammar cannot produce the visible tokens.
     """
     joint = sum(joint for _, joint in _explanations(input_ids, grammar))
     return joint / joint.sum(axis=1, keepdims=True)
@@ -425,27 +422,27 @@ def exact_distribution(input_ids, grammar):
 def next_probability(input_ids, grammar):
     """Return P(B follows A | visible tokens) of one pair, from 0 to 1.
 
-    Parameters and errors as in `exact_distribution`.
+    Parameters and errors are those of exact_distribution.
     """
     (follows, _), (random, _) = _explanations(input_ids, grammar)
     return follows / (follows + random)
 
 
 def next_sentence_ceiling(batch, grammar):
-    """Return the best NSP accuracy that the grammar allows on a batch.
+    """Return the best NSP accuracy that is possible on a batch.
 
     mean of max(p, 1 - p), with p = P(B follows A | A, B)
 
-    Random pairs can follow on by chance, so it is below 1. The singles of
-    the batch do not count.
+    It is below 1 because a random text can follow by chance. Single texts
+    do not count.
     """
     rows = batch["input_ids"][batch["next_labels"] != IGNORED]
-    chance = np.array([next_probability(row, grammar) for row in rows])
-    return float(np.maximum(chance, 1 - chance).mean())
+    p = np.array([next_probability(row, grammar) for row in rows])
+    return float(np.maximum(p, 1 - p).mean())
 
 
 def _explanations(input_ids, grammar):
-    """Return (mass, joint) if the text follows on, and if it is random."""
+    """Return (mass, joint) for a text that follows, and for a random one."""
     ids = _check_ids(input_ids, grammar)
     ends = np.flatnonzero(ids == SEP) + 1
     cut = ends[0] if len(ends) else 0
@@ -470,7 +467,7 @@ def _explanations(input_ids, grammar):
 
 
 def _check_ids(input_ids, grammar):
-    """Return one passage without its padding, or raise."""
+    """Check one passage and return it without its padding."""
     ids = np.asarray(input_ids)
     if (
         ids.ndim != 1
@@ -488,7 +485,7 @@ def _check_ids(input_ids, grammar):
 
 
 def _mixture(pieces, ids, grammar):
-    """Return P(visible), and P(visible, token) for each [MASK]."""
+    """Return P(visible) and, for each [MASK], P(visible, token)."""
     total, joint = 0.0, np.zeros((len(ids), len(grammar.tokens)))
     for piece in pieces:
         mass, kept = _condition(piece, ids)
@@ -505,7 +502,7 @@ def _mixture(pieces, ids, grammar):
 
 
 def _condition(piece, ids):
-    """Return P(piece, visible) and the rows of each slot that agree."""
+    """Return P(piece, visible) and the rows of each slot that fit."""
     mass, kept = piece.weight, []
     if piece.length != len(ids):
         return 0.0, []

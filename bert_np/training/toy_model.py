@@ -1,10 +1,11 @@
-"""Train a small model of the toy language, from nothing.
+"""Train a small model of the toy language from scratch.
 
     python -m bert_np.training.toy_model FOLDER [--steps N] [--seed N]
 
 writes the model in HuggingFace's layout, and beside it report.json: how
-it was trained, how well it does on held-out passages, how long it took
-and on which versions. An interrupted run goes on where it stopped.
+it was trained, how well it does on held-out passages, how long training
+took and with which versions. Run again after an interruption, the command
+continues where it stopped.
 """
 
 import argparse
@@ -36,14 +37,14 @@ from bert_np.training.toy_language import (
 from bert_np.training.toy_skills import evaluate
 from bert_np.tree import leaves, map_leaves
 
-BATCH = 96  # passages a step
-RATE = 0.15  # share of ordinary tokens that is masked
-SKILL_RATE = 0.75  # chance for one word a passage that its other words settle
+BATCH = 96  # passages per step
+RATE = 0.15  # probability with which an ordinary token is masked
+SKILL_RATE = 0.75  # the same for one word per passage that the rest determines
 SNAPSHOTS = 12
 
 
 def toy_config(grammar):
-    """The sizes of the model: 3 layers of 4 heads, hidden 64."""
+    """Return the sizes of the model: 3 layers of 4 heads, hidden size 64."""
     return BertConfig(
         vocab_size=len(grammar.tokens), hidden_size=64, num_hidden_layers=3,
         num_attention_heads=4, intermediate_size=256, max_position_embeddings=64,
@@ -53,23 +54,24 @@ def toy_config(grammar):
 
 
 class Phase(NamedTuple):
-    """A part of the run: a language, and how it is stepped through."""
+    """One phase of the run: which passages, and the training settings."""
 
     mix: dict  # of the grammar: family of templates -> weight
     settings: TrainingSettings
 
 
 def toy_phases(steps):
-    """The two phases of a run: binding alone, then the whole language.
+    """Return the two phases of a run: binding alone, then all passages.
 
-    Which of two things has which colour takes several layers that only
-    help together. Alone it is learned, quite suddenly, within 1,000
-    steps, and stays; among the other skills it took 4,000 or more.
+    Binding, which of two things has which colour, takes several layers
+    that only help together. Trained alone it is learned quite suddenly,
+    within 1,000 steps, and is not forgotten; among the other skills it
+    took 4,000 steps or more.
 
     Parameters
     ----------
     steps : int
-        Of both phases together, 4 at least.
+        Of both phases together; at least 4.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def toy_phases(steps):
 
 
 def toy_settings(steps, falling):
-    """A short warm-up, then the peak, then `falling` steps down from it."""
+    """Return settings: short warm-up, then the peak, then `falling` steps."""
     warmup = min(200, steps // 10)
     return TrainingSettings(
         steps=steps,
@@ -96,13 +98,13 @@ def toy_settings(steps, falling):
 
 
 def start_params(config, rng):
-    """The parameters before the first step: random, but for two things.
+    """Return the parameters before the first step: random, with two exceptions.
 
-    The position table begins as waves, so that near positions are alike
-    and "the token before" means the same everywhere. The keys begin as
-    copies of the queries. Together: a token first looks at tokens like
-    itself and near it. From there binding is learned within 1,000 steps;
-    from random tables and keys it was not within 3,000.
+    The position table starts as waves, so that near positions are similar
+    and "the token before" means the same everywhere. The key matrices
+    start as copies of the query matrices. So at first a token attends to
+    tokens that are like it and near it. From this start binding is learned
+    within 1,000 steps; from a random one it was not within 3,000.
 
     Parameters
     ----------
@@ -132,11 +134,11 @@ def start_params(config, rng):
 
 
 def make_batch(rng, grammar):
-    """One batch of training passages, masked.
+    """Draw one batch of training passages, and mask them.
 
-    One word that the rest of the passage settles is masked far more often
-    than the paper's 15 %, other words less: a small model would otherwise
-    see too few of the questions that it is to learn.
+    In each passage one word that the rest determines is masked with
+    probability 75 % instead of the paper's 15 %. Otherwise a small model
+    would see too few of the questions that it is meant to learn.
 
     Parameters
     ----------
@@ -146,15 +148,15 @@ def make_batch(rng, grammar):
     Returns
     -------
     dict
-        As pretraining lists it.
+        The five arrays that the docstring of pretraining lists.
     """
     batch = sample_batch(rng, BATCH, grammar, held_out=False)
     rate = np.full(batch["input_ids"].shape, RATE)
     probes = find_probes(batch, grammar)
-    # The last of a passage in this random order counts: one a passage, since
-    # "the [MASK] [MASK]" could not be answered.
-    one_a_row = {probes[i].row: probes[i] for i in rng.permutation(len(probes))}
-    for row, probe in one_a_row.items():
+    # In this random order the last probe of a passage wins. It is only one,
+    # because "the [MASK] [MASK]" could not be answered.
+    chosen = {probes[i].row: probes[i] for i in rng.permutation(len(probes))}
+    for row, probe in chosen.items():
         rate[row, probe.position] = SKILL_RATE
     input_ids, labels = mask_tokens(
         batch["input_ids"],
@@ -174,27 +176,27 @@ def make_batch(rng, grammar):
 
 
 def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
-    """Train the toy model and write it with its report.
+    """Train the toy model, and write it with its report.
 
     Parameters
     ----------
     out : Path
-        The folder of the model; the state of the run is kept beside it
-        until the model is written.
+        The folder for the model. Until the model is written, the state of
+        the run is kept beside it.
     phases : list of Phase
     seed : int
-        Of the generator from which parameters and batches come.
+        The seed of the generator that draws parameters and batches.
     snapshots : Path, optional
-        A folder for float16 copies of the parameters along the way.
+        A folder for float16 copies of the parameters during the run.
     report : function
-        Gets lines of text.
+        Called with lines of text.
     passages : int
-        On so many held-out ones the model is measured at the end.
+        The number of held-out passages that measure the model at the end.
 
     Returns
     -------
     dict
-        What report.json holds.
+        The content of report.json.
     """
     start, rng = time.perf_counter(), np.random.default_rng(seed)
     config = toy_config(create_grammar())
@@ -226,10 +228,10 @@ def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
 
 
 def train_phase(params, config, phase, rng, state, report, after_step):
-    """Run one phase, or what is left of it; return the parameters.
+    """Run one phase, or what is left of it, and return the parameters.
 
-    A phase that its file `state` holds to the end is not run again: the
-    parameters and the generator's state come from the file.
+    The file `state` keeps the phase. If it holds the last step, nothing is
+    run: parameters and generator state come from the file.
     """
     grammar = create_grammar(phase.mix)
     params, _ = train(
@@ -247,7 +249,7 @@ def train_phase(params, config, phase, rng, state, report, after_step):
 
 
 def keep_snapshots(folder, before, marks):
-    """What `train` calls after each step: saves those of the marked steps."""
+    """Return the function that `train` calls to save the marked steps."""
 
     def after_step(run):
         step = before + run["step"]
@@ -259,19 +261,19 @@ def keep_snapshots(folder, before, marks):
 
 
 def snapshot_steps(steps):
-    """A dozen steps, close together at first: 0.5 % to all of the run."""
+    """Return a dozen steps from 0.5 % to 100 % of the run, dense at first."""
     marks = np.geomspace(max(1, steps * 0.005), steps, SNAPSHOTS)
     return sorted({int(round(mark)) for mark in marks})
 
 
 def save_snapshot(path, params):
-    """Write parameters as an .npz of their dotted names."""
+    """Write parameters to an .npz file under their dotted names."""
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **dict(leaves(params)))
 
 
 def describe_run(params, config, phases, seed, passages):
-    """The facts of a finished run, with its figures on held-out passages."""
+    """Return the report of a finished run, measured on held-out passages."""
     rng = np.random.default_rng(seed + 1)
     figures = evaluate(params, config, create_grammar(), rng, passages)
     return {
@@ -288,17 +290,17 @@ def describe_run(params, config, phases, seed, passages):
 
 
 def peak_memory():
-    """The most memory that this process has held, in MB; None on Windows."""
+    """Return the peak memory of this process in MB, or None on Windows."""
     if sys.platform == "win32":
         return None
     import resource
 
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kB elsewhere
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # macOS: bytes, Linux: kB
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit)
 
 
 def main(arguments=None):
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--steps", type=int, default=5000)

@@ -2,10 +2,10 @@
 
     python -m bert_np.training.toy_skills FOLDER
 
-prints, for the model in FOLDER: the share of right answers for each skill
-on held-out passages, next-sentence accuracy beside the best possible, the
-distance to the grammar's exact answers, and for each head what it looks
-at and what each skill loses without it.
+measures the model in FOLDER on held-out passages. It prints the accuracy
+of each skill, the next-sentence accuracy beside the best possible one, the
+distance from the exact answers of the grammar, and for each head what it
+attends to and how much each skill loses without it.
 """
 
 import sys
@@ -32,16 +32,15 @@ from bert_np.training.toy_language import (
     vocabulary,
 )
 
-AT_ONCE = 256  # passages run together
+AT_ONCE = 256  # passages that run together
 SPECIAL = (PAD, CLS, SEP)
 
 
 def measure_skills(params, config, grammar, batch, probes=None):
-    """The share of right answers for each skill.
+    """Measure the accuracy of each skill.
 
-    The word asked for is masked; right is the likeliest word of the whole
-    vocabulary, where it is one of the probe's answers. Of agreement only
-    those probes count whose nearer noun has the other number.
+    Each probe masks one word. The model is right if the most probable
+    word of the whole vocabulary is one of the probe's answers.
 
     Parameters
     ----------
@@ -51,12 +50,12 @@ def measure_skills(params, config, grammar, batch, probes=None):
     batch : dict
         Passages, from sample_batch.
     probes : list of Probe, optional
-        Of the batch; None: those of hard_probes.
+        Probes of the batch. None: its hard_probes.
 
     Returns
     -------
     dict of str to float
-        Skill -> share of right answers, 0..1.
+        Skill -> accuracy, 0..1.
     """
     probes = hard_probes(batch, grammar) if probes is None else probes
     ids, rows = _mask_probes(batch, probes)
@@ -76,10 +75,10 @@ def measure_skills(params, config, grammar, batch, probes=None):
 
 
 def hard_probes(batch, grammar):
-    """The probes of a batch that a short cut does not solve.
+    """Return the probes of a batch that no shortcut solves.
 
-    Of agreement those whose nearer noun has the other number; of binding
-    those whose two things come in the same colours.
+    For agreement, those in which the nearer noun has the other number. For
+    binding, those in which both things could have both colours.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ def hard_probes(batch, grammar):
 
 
 def next_sentence_accuracy(params, config, batch):
-    """The share of pairs that the NSP head judges rightly, 0..1."""
+    """Return the fraction of pairs that the NSP head gets right, 0..1."""
     pairs = np.flatnonzero(batch["next_labels"] != IGNORED)
     right = []
     for part in _parts(len(pairs)):
@@ -116,10 +115,11 @@ def next_sentence_accuracy(params, config, batch):
 
 
 def mean_divergence(params, config, grammar, batch, rng, rate=0.15):
-    """The mean distance, in nats, to the grammar's exact answers.
+    """Return the mean distance from the exact answers of the grammar.
 
-    KL = sum p log(p / q), p the exact distribution of a masked word, q
-    the model's, over tokens masked at random. 0 is the best possible.
+    KL = sum p log(p / q) in nats, with p the exact distribution of a
+    masked word and q the model's. The mean is over tokens masked at
+    random; 0 is the best possible.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def mean_divergence(params, config, grammar, batch, rng, rate=0.15):
     batch : dict
     rng : numpy.random.Generator
     rate : float
-        Share of the ordinary tokens that is masked.
+        The probability with which an ordinary token is masked.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def mean_divergence(params, config, grammar, batch, rng, rate=0.15):
 
 
 def head_habits(params, config, batch, probes):
-    """Where each head looks, as mean attention over held-out passages.
+    """Measure what each head attends to, averaged over passages.
 
     Parameters
     ----------
@@ -169,11 +169,12 @@ def head_habits(params, config, batch, probes):
     Returns
     -------
     dict of str to ndarray of shape (L, A)
-        "previous" and "separator": from every real token to the one
-        before, and to the [SEP]s. "agreement", "pronoun", ...: from the
-        masked word of that skill to the word that settles it. "pair": in
-        "a red ball and a blue hat", from the word that settles a binding
-        to its partner, the colour's thing or the thing's colour.
+        "previous" and "separator": attention from every real token to the
+        token before it, and to the [SEP]s. "agreement", "pronoun", ...:
+        from the masked word of that skill to the word that determines it.
+        "pair": in "a red ball and a blue hat", from the word that
+        determines a binding to its partner, the other word of colour and
+        thing.
     """
     ids, rows = _mask_probes(batch, probes)
     skills = np.array([probe.skill for probe in probes])
@@ -199,7 +200,7 @@ def head_habits(params, config, batch, probes):
 
 
 def _partner(probe, batch):
-    """The place of the thing or colour beside the source; else its own."""
+    """Return the position of the source's colour or thing; else its own."""
     tokens, ids = vocabulary(), batch["input_ids"][probe.row]
     beside = [
         at for at in (probe.source - 1, probe.source + 1) if tokens[ids[at]] in KINDS
@@ -208,7 +209,7 @@ def _partner(probe, batch):
 
 
 def _mean_over_real(values, real):
-    """(L, N, A, T) -> (N, L, A): the mean over each passage's real tokens."""
+    """Average (L, N, A, T) over the real tokens of each passage: (N, L, A)."""
     weights = real / real.sum(axis=1, keepdims=True)
     return np.einsum("lnat,nt->nla", values, weights)
 
@@ -219,12 +220,12 @@ def _mean_previous(maps, real):
 
 
 def losses_without_heads(params, config, grammar, batch, probes):
-    """What each skill loses when a head is taken away.
+    """Measure how much accuracy each skill loses without each head.
 
     Returns
     -------
     dict of str to ndarray of shape (L, A)
-        Skill -> loss in share of right answers; positive: it got worse.
+        Skill -> accuracy with the head minus accuracy without it.
     """
     whole = measure_skills(params, config, grammar, batch, probes)
     L, A = config.num_hidden_layers, config.num_attention_heads
@@ -246,7 +247,7 @@ def _parts(count):
 
 
 def _mask_probes(batch, probes):
-    """One passage for each probe, its word masked; and their rows."""
+    """Return one passage for each probe, with its word masked, and its row."""
     rows = np.array([probe.row for probe in probes])
     ids = batch["input_ids"][rows]
     ids[np.arange(len(probes)), [probe.position for probe in probes]] = MASK
@@ -254,7 +255,7 @@ def _mask_probes(batch, probes):
 
 
 def _run(params, config, ids, batch, rows, attention=False):
-    """bert on passages whose ids, perhaps masked, come from these rows."""
+    """Run bert on ids, perhaps masked, that come from these rows of a batch."""
     return bert(
         ids,
         params,
@@ -266,24 +267,24 @@ def _run(params, config, ids, batch, rows, attention=False):
 
 
 def _word_logits(params, config, ids, batch, rows, places, part):
-    """The MLM logits (N, V) at one position of each passage of a part."""
+    """Return the MLM logits (N, V) at one position of each passage of a part."""
     out = _run(params, config, ids[part], batch, rows[part])
     hidden = out["last_hidden_state"][np.arange(len(ids[part])), places[part]]
     return masked_lm_logits(hidden[None], params, config)[0]
 
 
 def evaluate(params, config, grammar, rng, passages=12_000):
-    """All figures of a model on held-out passages.
+    """Measure everything about a model on held-out passages.
 
-    Of 12,000 passages 9,000 are pairs: next-sentence accuracy is then
-    exact to 0.1 points (one standard error). The divergence, slow to
-    compute, is that of the first 500 passages.
+    Of 12,000 passages 9,000 are pairs, so the standard error of the
+    next-sentence accuracy is 0.1 points. The divergence is slow to
+    compute, so only the first 500 passages count.
 
     Returns
     -------
     dict of float
-        A share for each skill; "next sentence" and "next sentence, best
-        possible"; "divergence" in nats.
+        The accuracy of each skill; "next sentence" and "next sentence,
+        best possible"; "divergence" in nats.
     """
     batch = sample_batch(rng, passages, grammar, held_out=True)
     figures = measure_skills(params, config, grammar, batch)
@@ -295,9 +296,9 @@ def evaluate(params, config, grammar, rng, passages=12_000):
 
 
 def format_heads(habits, losses):
-    """The tables of habits and losses as text, a line for each head."""
+    """Return the tables of habits and losses as text, one line per head."""
     L, A = next(iter(habits.values())).shape
-    lines = ["mean attention (and loss of right answers without the head)"]
+    lines = ["mean attention (and accuracy lost without the head)"]
     lines.append("head   " + "".join(f"{name:>16}" for name in habits))
     for layer, head in np.ndindex(L, A):
         cells = []
@@ -309,7 +310,7 @@ def format_heads(habits, losses):
 
 
 def main(arguments):
-    """The command line."""
+    """Run the command line."""
     params, config, _ = load_pretrained(arguments[0])
     grammar, rng = create_grammar(), np.random.default_rng(1)
     for name, value in evaluate(params, config, grammar, rng).items():
