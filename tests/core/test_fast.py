@@ -141,12 +141,25 @@ def test_padding_elsewhere_than_on_the_right_takes_the_plain_path(row):
 )
 def test_errors_are_those_of_bert(inputs, message):
     params, config = model()
-    for call in (
-        run,
-        lambda *model_and_inputs: bert(**inputs, params=params, config=config),
-    ):
+    for call in (run, lambda p, c, i: bert(**i, params=p, config=c)):
         with pytest.raises(BertError, match=message):
             call(params, config, inputs)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"prepared": model()[0]}, r"^prepared is dict, allowed: what prepare\(params"),
+        ({"config": {}}, "^config is dict"),
+        ({"return_attention": 0}, "^return_attention = 0"),
+        ({"threads": 0}, "^threads = 0, allowed: an int >= 1"),
+    ],
+)
+def test_what_prepare_did_not_make_is_refused(options, message):
+    params, config = model()
+    arguments = {"prepared": prepare(params, config), "config": config, **options}
+    with pytest.raises(BertError, match=message):
+        fast_bert([[1, 2]], **arguments)
 
 
 def test_parameters_are_checked_once():
