@@ -2,7 +2,7 @@
 
 Enough for `hf_hub_download` and for transformers: HEAD and GET of
 `/{repo}/resolve/{revision}/{file}`, the redirects of renamed models and of
-large files, the error codes, ranges.  A fault can be planted on each file.
+large files, the error codes, ranges. A fault can be planted on each file.
 Protocol: https://huggingface.co/docs/hub/api and the source of
 huggingface_hub.file_download.
 """
@@ -24,7 +24,6 @@ FAULTS = {
     "login": "sends a web page without any of the hub's headers",
     "stalled": "sends half of the file and then nothing more",
     "silent": "never answers",
-    "loop": "redirects to itself",
     "endless": "redirects to one new address after another",
     "elsewhere": "redirects to another host, which has other bytes",
     "gated": "403: the terms have not been accepted",
@@ -76,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         fault = hub.faults.get(name)
         if self.headers.get("Host", "").startswith("localhost"):  # another host
             return self.send_file(files[name], "flipped", {})
-        if fault in ("gated", "broken", "loop", "endless", "login", "silent"):
+        if fault in ("gated", "broken", "endless", "login", "silent"):
             return self.fail(fault)
         if name not in files:
             return self.refuse(404, "EntryNotFound", commit)
@@ -99,8 +98,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(403, "GatedRepo")
         if fault == "broken":
             return self.refuse(500, "Oops")
-        if fault == "loop":
-            return self.redirect(302, f"{self.server.hub.url}{self.path}")
         if fault == "endless":
             new = f"{self.server.hub.url}{self.path.split('?')[0]}?again="
             return self.redirect(302, f"{new}{len(self.server.hub.requests)}")

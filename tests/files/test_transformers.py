@@ -1,0 +1,241 @@
+"""Saved folders in transformers, and transformers' folders here."""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from files.folders import (
+    CONFIG,
+    TENSORS,
+    TINY,
+    TOKENS,
+    WORD,
+    arrays_of,
+    attempt,
+    make,
+    refuse,
+    with_gamma,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bert_np
+from bert_np import BertConfig
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
+from bert_np.tokenizer import Tokenizer
+from bert_np.tree import leaves
+
+pytestmark = pytest.mark.references
+IDS = np.array([[2, 9, 8, 7, 3, 5, 6, 3], [2, 11, 12, 3, 0, 0, 0, 0]])
+SEGMENTS = np.array([[0, 0, 0, 0, 0, 1, 1, 1], [0] * 8])
+MASK = np.array([[1] * 8, [1] * 4 + [0] * 4])
+SMALL = BertConfig(
+    vocab_size=23,
+    hidden_size=12,
+    num_hidden_layers=11,
+    num_attention_heads=3,
+    intermediate_size=20,
+    max_position_embeddings=9,
+    hidden_act="gelu_new",
+    layer_norm_eps=1e-5,
+    initializer_range=0.3,
+)
+
+
+@pytest.fixture
+def transformers(monkeypatch):
+    """The library, offline and quiet about what it loads."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    import torch
+    import transformers
+
+    torch.manual_seed(0)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def random_params(dtype=np.float32, without=()):
+    """Parameters in which no two arrays are alike, biases included."""
+    rng = np.random.default_rng(7)
+    params = bert_np.init_params(SMALL, rng, heads=True, dtype=dtype)
+    for _, array in leaves(params):
+        array += (0.1 * rng.standard_normal(array.shape)).astype(dtype)
+    return {part: tree for part, tree in params.items() if part not in without}
+
+
+def ours(params, config):
+    out = bert_np.bert(IDS, params, config, segment_ids=SEGMENTS, attention_mask=MASK)
+    hidden, pooled = out["last_hidden_state"], out["pooler_output"]
+    results = {"hidden": hidden, "pooled": pooled}
+    if "mlm" in params:
+        results["mlm"] = bert_np.masked_lm_logits(hidden, params, config)
+    if "nsp" in params:
+        results["nsp"] = bert_np.next_sentence_logits(pooled, params)
+    return results
+
+
+def theirs(model):
+    import torch
+
+    names = {"input_ids": IDS, "token_type_ids": SEGMENTS, "attention_mask": MASK}
+    inputs = {name: torch.tensor(array) for name, array in names.items()}
+    with torch.no_grad():
+        out = model.eval()(**inputs, output_hidden_states=True)
+    results = {"hidden": out.hidden_states[-1], "pooled": out.get("pooler_output")}
+    results["mlm"] = out.get("prediction_logits")
+    results["nsp"] = out.get("seq_relationship_logits")
+    if "logits" in out:
+        results["mlm" if out.logits.ndim == 3 else "nsp"] = out.logits
+    return {name: array.numpy() for name, array in results.items() if array is not None}
+
+
+def assert_agree(result, expected, atol=1e-5):
+    """Everything that both have is equal; returns the names of it."""
+    shared = sorted(result.keys() & expected.keys())
+    for name in shared:
+        assert result[name].dtype == expected[name].dtype
+        np.testing.assert_allclose(result[name], expected[name], rtol=0, atol=atol)
+    return shared
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 1e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize(
+    "name, without, shared",
+    [
+        ("BertForPreTraining", (), ["hidden", "mlm", "nsp"]),
+        ("BertForMaskedLM", ("nsp", "pooler"), ["hidden", "mlm"]),
+        ("BertForNextSentencePrediction", ("mlm",), ["hidden", "nsp"]),
+        ("BertModel", ("mlm", "nsp"), ["hidden", "pooled"]),
+    ],
+)
+def test_transformers_computes_the_same_from_a_saved_folder(
+    transformers, tmp_path, name, without, shared, dtype, atol
+):
+    params = random_params(dtype, without)
+    save_pretrained(tmp_path, params, SMALL)
+    options = {"attn_implementation": "eager", "dtype": "auto"}
+    model, info = getattr(transformers, name).from_pretrained(
+        tmp_path, output_loading_info=True, **options
+    )
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    assert not info["mismatched_keys"]
+    assert assert_agree(ours(params, SMALL), theirs(model), atol) == shared
+
+
+KINDS = ["BertModel", "BertForPreTraining", "BertForMaskedLM"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "BertForSequenceClassification"])
+@pytest.mark.parametrize("options", [{}, {"max_shard_size": "20KB"}], ids=str)
+def test_what_transformers_saves_is_loaded(transformers, tmp_path, kind, options):
+    config = transformers.BertConfig(**SMALL.to_dict(), attn_implementation="eager")
+    model = getattr(transformers, kind)(config)
+    model.save_pretrained(tmp_path, **options)
+    assert (tmp_path / "model.safetensors.index.json").exists() == bool(options)
+    params, loaded, _ = load_checkpoint(tmp_path)
+    expected = theirs(model)
+    if kind == "BertForSequenceClassification":
+        del expected["nsp"]  # the logits of its own head
+    assert_agree(ours(params, loaded), expected)
+
+
+def test_bfloat16_is_read_as_transformers_reads_it(transformers, tmp_path):
+    import torch
+
+    kind = transformers.BertForPreTraining
+    kind.from_pretrained(TINY, dtype=torch.bfloat16).save_pretrained(tmp_path)
+    options = {"dtype": torch.float32, "attn_implementation": "eager"}
+    params, config, _ = load_checkpoint(tmp_path)
+    wide = kind.from_pretrained(tmp_path, **options)
+    assert_agree(ours(params, config), theirs(wide))
+
+
+@pytest.mark.parametrize("case", [True, False])
+def test_transformers_reads_the_saved_tokenizer(transformers, tmp_path, case):
+    tokenizer = Tokenizer.from_tokens([*TOKENS, "e"], case, None, not case)
+    save_pretrained(tmp_path / "ours", random_params(), SMALL, tokenizer)
+    other = transformers.AutoTokenizer.from_pretrained(tmp_path / "ours")
+    text = "The am é thé[MASK] 中a"
+    assert other(text)["input_ids"] == list(tokenizer.encode(text).input_ids)
+    assert other.model_max_length == SMALL.max_position_embeddings
+    other.save_pretrained(tmp_path / "theirs")
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(tmp_path / "ours" / name, tmp_path / "theirs")
+    assert load_checkpoint(tmp_path / "theirs")[2] == tokenizer
+
+
+# --------------------------------------------------- other architectures
+# These have BERT's names and shapes, so that model_type alone tells them.
+TWINS = ["Roberta", "XLMRoberta", "Camembert", "Data2VecText", "Ernie", "Splinter"]
+OTHERS = "LayoutLM Lilt MegatronBert MPNet Deberta ConvBert RoFormer FNet Yoso Esm"
+
+
+@pytest.mark.parametrize("name", [*TWINS, *OTHERS.split()])
+def test_other_architectures_are_refused(transformers, tmp_path, name):
+    kind = getattr(transformers, f"{name}Model")
+    sizes = {key: CONFIG[key] for key in vars(SMALL) if "size" in key or "num_" in key}
+    config = kind.config_class(**sizes, max_position_embeddings=24, pad_token_id=1)
+    kind(config).save_pretrained(tmp_path)
+    refuse(tmp_path, f"model_type = '{config.model_type}'")
+    _, message = attempt(make(tmp_path, None))  # config.json says it is a BERT
+    assert (message is None) == (name in TWINS)
+
+
+# ----------------------------------------------------- altered checkpoints
+ALTER = {
+    "drop": lambda name, tensor: {},
+    "turn": lambda name, tensor: {name: np.ascontiguousarray(tensor.T)},
+    "short": lambda name, tensor: {name: tensor[:-1]},
+    "half": lambda name, tensor: {name: tensor.astype("f2")},
+    "no prefix": lambda name, tensor: {name.removeprefix("bert."): tensor},
+    "old name": lambda name, tensor: with_gamma({name: tensor}),
+}
+STEPS = st.tuples(st.sampled_from(sorted(TENSORS)), st.sampled_from(sorted(ALTER)))
+MORE = ["bert.extra", "cls.extra", "classifier.weight"]
+
+
+def altered(steps, prefix, more):
+    """The tiny checkpoint's tensors, some changed, all renamed, one added."""
+    tensors = dict(TENSORS)
+    for name, how in steps:
+        tensors |= ALTER[how](name, tensors.pop(name, TENSORS[name]))
+    tensors |= {more: TENSORS[WORD]} if more else {}
+    return {re.sub("^bert.", prefix, name): t for name, t in tensors.items()}
+
+
+def assert_same_numbers(params, state):
+    wanted = arrays_of({f"bert.{name}": array for name, array in state.items()})
+    for path, array in leaves(params):
+        if not path.startswith(("mlm", "nsp")):
+            np.testing.assert_array_equal(array, wanted[path], err_msg=path)
+
+
+@pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_what_is_loaded_here_is_what_transformers_loads(transformers, examples):
+    @settings(max_examples=examples, deadline=None)
+    @given(
+        st.lists(STEPS, max_size=2),
+        st.sampled_from(["bert.", "", "module.", "model."]),
+        st.sampled_from([None, *MORE]),
+    )
+    def run(steps, prefix, more):
+        with tempfile.TemporaryDirectory() as folder:
+            model, _ = attempt(make(Path(folder), altered(steps, prefix, more)))
+            if model is not None:
+                assert_same_numbers(model.params, load_theirs(transformers, folder))
+
+    run()
+
+
+def load_theirs(transformers, folder):
+    """The state of BertModel without what it made up, as the file lacks it."""
+    model, info = transformers.BertModel.from_pretrained(
+        folder, output_loading_info=True, local_files_only=True, dtype="float32"
+    )
+    made_up = {*info["missing_keys"], *(key[0] for key in info["mismatched_keys"])}
+    state = model.state_dict().items()
+    return {name: array.numpy() for name, array in state if name not in made_up}
