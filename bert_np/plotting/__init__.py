@@ -6,7 +6,7 @@ from bert_np.plotting.attention_maps import (
     plot_heads,
     plot_model,
 )
-from bert_np.plotting.bars import plot_bars
+from bert_np.plotting.bars import plot_bars, plot_parameters, plot_top_words
 from bert_np.plotting.curves import plot_by_layer, plot_curves
 from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads
 from bert_np.plotting.embeddings import plot_embedding_sum
@@ -15,18 +15,16 @@ from bert_np.plotting.figure import describe
 from bert_np.plotting.head_summary import plot_head_summary
 from bert_np.plotting.links import plot_links
 from bert_np.plotting.norms import plot_weighted_norms
-from bert_np.plotting.parameters import plot_parameters
 from bert_np.plotting.preparation import (
     crop_padding,
     hide_special,
     merge_word_pieces,
-    prepare,
+    prepare_maps,
 )
 from bert_np.plotting.roofline import plot_roofline
 from bert_np.plotting.steps import step_through
 from bert_np.plotting.table import attention_table
 from bert_np.plotting.tokens import plot_tokens
-from bert_np.plotting.top_words import plot_top_words
 from bert_np.plotting.viewer import attention_viewer
 from bert_np.plotting.worked_example import plot_query_key, plot_steps
 
@@ -57,6 +55,6 @@ __all__ = [
     "plot_tokens",
     "plot_top_words",
     "plot_weighted_norms",
-    "prepare",
+    "prepare_maps",
     "step_through",
 ]

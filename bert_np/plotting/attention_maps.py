@@ -5,21 +5,23 @@ import math
 import numpy as np
 
 from bert_np.errors import BertError
+from bert_np.plotting.checks import check_integer, check_probs
 from bert_np.plotting.colours import KEY, QUERY, attention_norm
 from bert_np.plotting.drawing import (
     add_colour_bar,
+    axes_to_draw_on,
     block_notes,
-    check_ax,
-    check_decimals,
     draw_map,
     edges,
+    labels_on_top,
+    shorter_side,
     write_labels,
     write_numbers,
     write_sums,
 )
-from bert_np.plotting.figure import AXIS_SIZE, add_title, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
 from bert_np.plotting.labels import key_margin, token_labels, widest
-from bert_np.plotting.preparation import check_maps, prepare
+from bert_np.plotting.preparation import prepare_maps
 
 QUERY_STYLE = {"fontsize": AXIS_SIZE, "color": QUERY}
 KEY_STYLE = {"fontsize": AXIS_SIZE, "color": KEY}
@@ -42,15 +44,15 @@ def plot_attention(
     """Draw the attention map of one head.
 
     Row i shows how token i spreads its attention over the tokens. The
-    number at the right of a row is its sum, the number below a column
+    number to the right of a row is its sum, the number below a column
     the sum of the column. Up to 12 tokens the cells carry their values.
-    Masked cells are hatched, and grey where they are exactly 0.
+    Masked cells are hatched, and grey if they are exactly 0.
 
     Parameters
     ----------
     probs : array of shape (T, T)
         Rows are queries, columns are keys; each value from 0 to 1. With
-        `mean`, also the axes that it takes away, such as (A, T, T).
+        `mean`, also the axes that it removes, such as (A, T, T).
     tokens : list of T str
     power : float
         A probability p has the colour at p ** power of the scale 0..1.
@@ -63,38 +65,38 @@ def plot_attention(
         semicolon, or the notebook shows the figure twice.
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`.
+        segment_ids, between: see `prepare_maps`.
 
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    data = prepare(probs, tokens, 2, **choices)
+    data = prepare_maps(probs, tokens, 2, **choices)
     norm = attention_norm(power)
-    check_decimals(decimals)
-    longest = max(data.probs.shape)
-    side = min(7.0, max(2.8, 0.56 * longest)) if ax is None else check_ax(ax)
+    check_integer("decimals", decimals, 1, 6)
+    rows, keys, longest = *labels_of(data), max(data.probs.shape)
+    side = min(7.0, max(2.8, 0.56 * longest)) if ax is None else shorter_side(ax)
+    height, width = edges(data.probs.shape, side)
+    wide = max(width, 2.4) + widest(rows) + 2.0
+    high = max(height, 2.0) + key_margin(keys, width) + 1.0
     notes = [*data.notes, *block_notes(longest, side)]
-    if ax is None:
-        ax = new_map_axes(data, side, title, notes)
-    else:
-        add_title(ax, title, notes, side)
+    ax = axes_to_draw_on(ax, wide, high, title, notes)
     image = draw_map(ax, data.probs, data.visible, norm, side)
-    label_map(ax, data, side)
+    write_labels(ax.xaxis, keys, width)
+    write_labels(ax.yaxis, rows, height)
+    labels_on_top(ax)
+    ax.set_xlabel(KEY_LABEL, **KEY_STYLE)
+    ax.set_ylabel(QUERY_LABEL, **QUERY_STYLE)
     write_sums(ax, data.probs, side, decimals)
     if longest <= MOST_NUMBERS:
         write_numbers(image, data.probs, side, decimals)
     if colour_bar:
         add_colour_bar(image, ax, power)
-    return finish(ax, sentence_about(data))
+    return finish(ax, describe_maps(data))
 
 
 def plot_heads(probs, tokens, *, power=1.0, title=None, **choices):
-    """Draw the attention maps of all heads of one layer, a panel each.
+    """Draw the attention maps of all heads of one layer, one panel each.
 
     Parameters
     ----------
@@ -107,17 +109,13 @@ def plot_heads(probs, tokens, *, power=1.0, title=None, **choices):
     title : str, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`.
+        segment_ids, between: see `prepare_maps`.
 
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    data = prepare(probs, tokens, 3, **choices)
+    data = prepare_maps(probs, tokens, 3, **choices)
     norm = attention_norm(power)
     heads, *shape = data.probs.shape
     columns = math.ceil(math.sqrt(heads))
@@ -126,14 +124,14 @@ def plot_heads(probs, tokens, *, power=1.0, title=None, **choices):
     panels = new_panels(heads, columns, data, side, title, notes)
     name = "layer" if data.mean == "heads" else "head"
     height, width = edges(shape, side)
-    rows, keys = token_labels(data.queries), token_labels(data.keys)
+    rows, keys = labels_of(data)
     for head, ax in enumerate(panels):
         image = draw_map(ax, data.probs[head], data.visible, norm, side)
         ax.set_title(f"{name} {head}", fontsize=AXIS_SIZE)
         write_labels(ax.xaxis, keys if head + columns >= heads else [], width)
         write_labels(ax.yaxis, rows if head % columns == 0 else [], height)
     add_colour_bar(image, panels, power)
-    return finish(ax, sentence_about(data))
+    return finish(ax, describe_maps(data))
 
 
 def plot_model(probs, tokens, *, power=1.0, title=None, **choices):
@@ -152,38 +150,25 @@ def plot_model(probs, tokens, *, power=1.0, title=None, **choices):
     title : str, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`.
+        segment_ids, between: see `prepare_maps`.
 
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    data = prepare(only_sentence(probs), tokens, 4, **choices)
+    data = prepare_maps(only_sentence(probs), tokens, 4, **choices)
     norm = attention_norm(power)
     layers, heads, *shape = data.probs.shape
     side = min(1.5, 9.0 / heads, 10.0 / layers)
     notes = [*data.notes, spans(data), *block_notes(max(shape), side)]
-    figure = new_figure(
-        max(4.5, heads * side + 1.4), max(2.0, layers * side) + 0.6, title, notes
-    )
-    ax = figure.add_subplot()
+    wide, high = max(4.5, heads * side + 1.4), max(2.0, layers * side) + 0.6
+    ax = new_figure(wide, high, title, notes).add_subplot()
     for layer, head in np.ndindex(layers, heads):
-        image = draw_map(
-            ax,
-            data.probs[layer, head],
-            data.visible,
-            norm,
-            side,
-            centre=(head, layer),
-            size=0.92,
-        )
+        cells, centre = data.probs[layer, head], (head, layer)
+        image = draw_map(ax, cells, data.visible, norm, side, centre, size=0.92)
     label_grid(ax, layers, heads, side, data.mean or "")
     add_colour_bar(image, ax, power)
-    return finish(ax, sentence_about(data))
+    return finish(ax, describe_maps(data))
 
 
 def only_sentence(probs):
@@ -194,47 +179,25 @@ def only_sentence(probs):
     return [layer[0] for layer in probs] if batches == {(1,)} else probs
 
 
-def new_map_axes(data, side, title, notes):
-    """Make the figure of one map and give its Axes; side in inches."""
-    height, width = edges(data.probs.shape, side)
-    keys = token_labels(data.keys)
-    figure = new_figure(
-        max(width, 2.4) + widest(token_labels(data.queries)) + 2.0,
-        max(height, 2.0) + key_margin(keys, width) + 1.0,
-        title,
-        notes,
-    )
-    return figure.add_subplot()
+def labels_of(data):
+    """Return the labels of the rows and of the columns of prepared maps."""
+    return token_labels(data.queries), token_labels(data.keys)
 
 
 def new_panels(count, columns, data, side, title, notes):
-    """Make the figure of one layer and give its Axes; side in inches."""
+    """Make the figure of one layer and return its Axes; side in inches."""
     rows = math.ceil(count / columns)
     height, width = edges(data.probs.shape[-2:], side)
-    margin = key_margin(token_labels(data.keys), width)
-    figure = new_figure(
-        max(columns * (width + 0.08), 2.4) + widest(token_labels(data.queries)) + 1.2,
-        max(rows * (height + 0.28), 2.2) + margin + 0.9,
-        title,
-        notes,
-    )
+    queries, keys = labels_of(data)
+    wide = max(columns * (width + 0.08), 2.4) + widest(queries) + 1.2
+    high = max(rows * (height + 0.28), 2.2) + key_margin(keys, width) + 0.9
+    figure = new_figure(wide, high, title, notes)
     figure.supxlabel(KEY_LABEL, **KEY_STYLE)
     figure.supylabel(QUERY_LABEL, **QUERY_STYLE)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for spare in panels[count:]:
         spare.remove()
     return list(panels[:count])
-
-
-def label_map(ax, data, side):
-    """Write the tokens at the top and the left of one map, as in a table."""
-    height, width = edges(data.probs.shape, side)
-    write_labels(ax.xaxis, token_labels(data.keys), width)
-    write_labels(ax.yaxis, token_labels(data.queries), height)
-    ax.xaxis.set_ticks_position("top")
-    ax.xaxis.set_label_position("top")
-    ax.set_xlabel(KEY_LABEL, **KEY_STYLE)
-    ax.set_ylabel(QUERY_LABEL, **QUERY_STYLE)
 
 
 def label_grid(ax, layers, heads, side, mean=""):
@@ -244,37 +207,36 @@ def label_grid(ax, layers, heads, side, mean=""):
     ax.set(xlim=(-0.5, heads - 0.5), ylim=(layers - 0.5, -0.5))
     write_labels(ax.xaxis, across, heads * side)
     write_labels(ax.yaxis, down, layers * side)
-    ax.xaxis.set_ticks_position("top")
-    ax.xaxis.set_label_position("top")
+    labels_on_top(ax)
     ax.set_xlabel("head", fontsize=AXIS_SIZE)
     ax.set_ylabel("layer", fontsize=AXIS_SIZE)
     ax.spines[:].set_visible(False)
 
 
 def spans(data):
-    """Say which tokens the panels of a model show."""
+    """Describe which tokens the panels of a model show."""
+    down, across = span(data.queries), span(data.keys)
     if data.queries == data.keys:
-        return f"each panel: queries down, keys across, {span(data.tokens)}"
-    return (
-        f"each panel: queries down, {span(data.queries)}; "
-        f"keys across, {span(data.keys)}"
-    )
+        return f"each panel: queries down, keys across, {down}"
+    return f"each panel: queries down, {down}; keys across, {across}"
 
 
 def span(tokens):
-    """Say how many tokens there are, from which to which.
+    """Describe how many tokens there are, from which to which.
 
     >>> span(["[CLS]", "cat", "[SEP]"])
     '3 tokens, [CLS] to [SEP]'
     """
-    if len(tokens) == 1:
-        return f"1 token, {token_labels(tokens)[0]}"
     first, last = token_labels([tokens[0], tokens[-1]])
-    return f"{len(tokens)} tokens, {first} to {last}"
+    return (
+        f"{len(tokens)} tokens, {first} to {last}"
+        if tokens[1:]
+        else f"1 token, {first}"
+    )
 
 
 def describe_attention(probs, tokens):
-    """Say in one sentence what a picture of these maps shows.
+    """Describe in one sentence what a picture of these maps shows.
 
     Parameters
     ----------
@@ -287,65 +249,52 @@ def describe_attention(probs, tokens):
     str
         Usable as the alternative text of the picture.
 
-    Raises
-    ------
-    BertError
-
     >>> probs = [[0.75, 0.25], [0.5, 0.5]]
     >>> print(describe_attention(probs, ["cat", "sat"]))
     Attention of one head over 2 tokens, cat to sat: the strongest is 0.75,
     from cat (query 0) to cat (key 0); cat (key 0) gets the most, 62% of
     all.
     """
-    probs, tokens = check_maps(probs, tokens)
+    probs, tokens = check_probs(probs, tokens)
     if probs.ndim > 4:
         raise BertError(f"probs has shape {probs.shape}, expected 2 to 4 axes")
-    whose = ["of one head", "of {} heads of one layer", "of {} layers of {} heads"]
-    return sentence(probs, tokens, tokens, whose[probs.ndim - 2].format(*probs.shape))
+    return describe_maps(prepare_maps(probs, tokens, probs.ndim))
 
 
-def sentence_about(data):
-    """Describe prepared maps, with the choices that made them."""
-    names = ["layers", "heads"][4 - data.probs.ndim :]
-    layers_heads = dict(zip(names, data.probs.shape))
+def describe_maps(data):
+    """Describe prepared maps by their largest values, and the choices made."""
+    axes = ["layers", "heads"][4 - data.probs.ndim :]
     if data.mean == "heads" and data.probs.ndim == 3:
-        layers_heads = {"layers": len(data.probs)}
-    if data.mean is None:
-        words = {
-            2: "of one head",
-            3: "of {heads} heads of one layer",
-            4: "of {layers} layers of {heads} heads",
-        }[data.probs.ndim]
-    else:
-        words = "".join(
-            f" in each of {n} {name}"
-            for name, n in layers_heads.items()
-            if name not in data.mean
-        )
-        words = f"as the mean over {data.mean}{words}"
-    notes = [note for note in data.notes if not note.startswith("mean")]
-    return sentence(
-        data.probs,
-        data.queries,
-        data.keys,
-        words.format(**layers_heads),
-        f" ({'; '.join(notes)})" if notes else "",
-        ["" if n in (data.mean or "") else n for n in layers_heads],
+        axes = ["layers"]
+    *place, query, key = np.unravel_index(np.argmax(data.probs), data.probs.shape)
+    where = "".join(
+        f", {name[:-1]} {i}"
+        for name, i in zip(axes, place)
+        if name not in (data.mean or "")
     )
-
-
-def sentence(probs, queries, keys, whose, notes="", axes=("layers", "heads")):
-    """Describe maps of shape (..., Tq, Tk) by their largest values."""
-    *place, query, key = np.unravel_index(np.argmax(probs), probs.shape)
-    names = axes[len(axes) - len(place) :]
-    where = "".join(f", {name[:-1]} {i}" for name, i in zip(names, place) if name)
-    received = probs.sum(axis=tuple(range(probs.ndim - 1)))
+    notes = "; ".join(note for note in data.notes if not note.startswith("mean"))
+    received = data.probs.sum(axis=tuple(range(data.probs.ndim - 1)))
     top = np.argmax(received)
-    rows, columns = token_labels(queries), token_labels(keys)
-    over = span(queries) if queries == keys else f"{span(queries)}, on {span(keys)}"
+    rows, columns = labels_of(data)
+    over, on = span(data.queries), span(data.keys)
     return (
-        f"Attention {whose} over {over}{notes}: the strongest is "
-        f"{probs.max():.2f}, from {rows[query]} (query {query}) to "
+        f"Attention {whose(dict(zip(axes, data.probs.shape)), data.mean)} over {over}"
+        f"{'' if data.queries == data.keys else f', on {on}'}"
+        f"{f' ({notes})' if notes else ''}: the strongest is "
+        f"{data.probs.max():.2f}, from {rows[query]} (query {query}) to "
         f"{columns[key]} (key {key}){where}; {columns[top]} (key {top}) gets "
         f"the most, {received[top] / max(received.sum(), 1e-9):.0%} of all."
     )
+
+
+def whose(counts, mean):
+    """Name the heads that maps belong to, counted as {"layers": 2, "heads": 3}."""
+    if mean is None:
+        names = [
+            "one head",
+            "{heads} heads of one layer",
+            "{layers} layers of {heads} heads",
+        ]
+        return f"of {names[len(counts)].format(**counts)}"
+    each = [f" in each of {n} {name}" for name, n in counts.items() if name not in mean]
+    return f"as the mean over {mean}{''.join(each)}"

@@ -1,12 +1,9 @@
 """Every colour of the figures, each with one meaning."""
 
-import sys
-from numbers import Real
-
 import matplotlib
 from matplotlib.colors import Normalize, PowerNorm, to_rgb
 
-from bert_np.errors import BertError, short
+from bert_np.plotting.checks import check_positive
 
 # The letters of attention. Each is readable as text on white.
 QUERY = "#0060A8"
@@ -18,8 +15,8 @@ HATCH = "#8C8C8C"
 ATTENTION_MAP = "viridis"
 SIGNED_MAP = "RdBu_r"  # blue below 0, white at 0, red above
 
-# What is no letter of attention: bars, points, curves. Curves also differ
-# in their dashes.
+# Whatever is not a letter of attention: bars, points, curves. Curves also
+# differ in their dashes.
 NEUTRAL = "#4D4D4D"
 FAINT = "#B8B8B8"
 SERIES = ("#333333", "#8E44AD", "#8A6700", "#A3305C")
@@ -28,7 +25,7 @@ SEGMENTS = ("#F4F4F4", "#DADADA")
 
 
 def attention_colour_map():
-    """Give the colour map of attention; masked cells are grey."""
+    """Return the colour map of attention; masked cells are grey."""
     return matplotlib.colormaps[ATTENTION_MAP].with_extremes(bad=MASKED)
 
 
@@ -45,20 +42,12 @@ def attention_norm(power=1.0):
     -------
     matplotlib.colors.PowerNorm
         Fixed to 0..1, whatever the data.
-
-    Raises
-    ------
-    BertError
-        If power is not a finite number above 0.
     """
-    number = isinstance(power, Real) and not isinstance(power, bool)
-    if not number or not 0 < power <= sys.float_info.max:
-        raise BertError(f"power = {short(power)}, allowed: a finite number above 0")
-    return PowerNorm(gamma=float(power), vmin=0, vmax=1)
+    return PowerNorm(gamma=check_positive("power", power), vmin=0, vmax=1)
 
 
 def signed_colour_map():
-    """Give the colour map of signed values; masked cells are grey."""
+    """Return the colour map of signed values; masked cells are grey."""
     return matplotlib.colormaps[SIGNED_MAP].with_extremes(bad=MASKED)
 
 
@@ -69,7 +58,7 @@ def signed_norm(limit):
 
 
 def luminance(colour):
-    """Give the relative luminance of a colour, 0 black to 1 white.
+    """Return the relative luminance of a colour, 0 black to 1 white.
 
     Source: WCAG 2.1, definition of relative luminance.
     """
@@ -81,7 +70,7 @@ def luminance(colour):
 
 
 def contrast(first, second):
-    """Give the contrast of two colours, 1 (equal) to 21.
+    """Return the contrast of two colours, 1 (equal) to 21.
 
     Source: WCAG 2.1, definition of contrast ratio.
     """

@@ -1,4 +1,4 @@
-"""The parts that attention pictures share."""
+"""The parts that pictures share: maps, numbers, labels, axes."""
 
 import math
 
@@ -8,7 +8,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError
 from bert_np.plotting import colours
 from bert_np.plotting.figure import AXIS_SIZE, add_title, new_figure
 from bert_np.plotting.labels import (
@@ -50,10 +50,8 @@ def draw_map(ax, probs, visible, norm, inches, centre=None, size=None):
     block = block_size(max(probs.shape), inches)
     cells = largest_of_blocks(np.where(visible | (probs > 0), probs, -1), block)
     cell = (size or max(probs.shape)) / max(probs.shape)
-    left, top = np.subtract(
-        centre or [(columns - 1) / 2, (rows - 1) / 2],
-        np.multiply([columns, rows], cell / 2),
-    )
+    centre = centre or [(columns - 1) / 2, (rows - 1) / 2]
+    left, top = np.subtract(centre, np.multiply([columns, rows], cell / 2))
     down, right = np.multiply(cells.shape, block * cell)
     image = ax.imshow(
         np.ma.masked_less(cells, -0.5),
@@ -103,7 +101,7 @@ def draw_signed(ax, values, limit, visible=None, aspect="auto"):
 
 
 def write_values(image, values, cell, decimals=2, visible=None):
-    """Write numbers into cells where all of them have room.
+    """Write numbers into cells if there is room for all of them.
 
     Parameters
     ----------
@@ -123,29 +121,43 @@ def write_values(image, values, cell, decimals=2, visible=None):
     """
     if (decimals + 2) * LETTER > cell[1] or cell[0] < LINE:
         return False
-    texts = np.array([[f"{v:.{decimals}f}" for v in row] for row in values])
+    texts = format_numbers(values, decimals)
     visible = np.ones(values.shape, dtype=bool) if visible is None else visible
-    longest = max((len(text) for text in texts[visible]), default=0)
-    if longest * LETTER + 0.06 > cell[1]:
+    if max(map(len, texts[visible]), default=0) * LETTER + 0.06 > cell[1]:
         return False
-    fills = image.to_rgba(image.get_array())[..., :3]
-    for i, j in np.argwhere(visible):
-        image.axes.text(
-            j,
-            i,
-            texts[i, j],
-            ha="center",
-            va="center",
-            fontsize=LABEL_SIZE,
-            color=colours.text_colour(fills[i, j]),
-            bbox={"facecolor": fills[i, j], "edgecolor": "none", "pad": 1},
-            in_layout=False,
-        )
+    write_cells(image, texts, visible, LABEL_SIZE)
     return True
 
 
+def write_numbers(image, probs, inches, decimals):
+    """Write the value of each cell into a map whose longer edge is `inches`."""
+    cell = 72 * inches / max(probs.shape)
+    size = min(AXIS_SIZE, cell / (0.64 * (decimals + 2) + 0.6))
+    texts = format_numbers(probs, decimals)
+    write_cells(image, texts, np.ones(probs.shape, dtype=bool), size)
+
+
+def write_cells(image, texts, visible, size):
+    """Write texts (N, M) into the visible cells of an image, black or white."""
+    fills = image.to_rgba(image.get_array())[..., :3]
+    for i, j in np.argwhere(visible):
+        fill = fills[i, j]
+        style = {
+            "color": colours.text_colour(fill),
+            "bbox": {"facecolor": fill, "edgecolor": "none", "pad": 1},
+            "in_layout": False,  # within the map: measuring it would only take time
+        }
+        write(image.axes, j, i, texts[i, j], size, **style)
+
+
+def format_numbers(values, decimals):
+    """Write each value of an array with so many digits after the point."""
+    texts = [f"{value:.{decimals}f}" for value in np.ravel(values)]
+    return np.reshape(texts, np.shape(values))
+
+
 def edges(shape, inches):
-    """Give the height and width of a map whose longer edge is `inches`."""
+    """Return the height and width of a map whose longer edge is `inches`."""
     return tuple(inches * n / max(shape) for n in shape)
 
 
@@ -159,7 +171,7 @@ def block_size(length, inches):
 
 
 def block_notes(length, inches):
-    """Say, where it is so, that a picture is coarser than its map."""
+    """Return the remark that a picture is coarser than its map, if it is."""
     block = block_size(length, inches)
     note = f"drawn as the largest of each {block} x {block} cells"
     return [] if block == 1 else [note]
@@ -177,7 +189,7 @@ def largest_of_blocks(cells, block):
 
 
 def masked_rectangles(visible):
-    """Give the corners of rectangles that cover the masked cells.
+    """Return the corners of rectangles that cover the masked cells.
 
     Parameters
     ----------
@@ -207,6 +219,12 @@ def hatching(corners):
     )
 
 
+def write(ax, x, y, text, size=LABEL_SIZE, **style):
+    """Write a text at a point of an Axes; by default, that is its middle."""
+    style = {"ha": "center", "va": "center", **text_style([text], size), **style}
+    ax.text(x, y, text, **style)
+
+
 def write_labels(axis, labels, inches):
     """Write labels along an axis, as many as have room.
 
@@ -222,67 +240,26 @@ def write_labels(axis, labels, inches):
     """
     places = thin(len(labels), inches)
     turned = axis.axis_name == "x" and is_turned(labels, inches)
-    axis.set_ticks(
-        places,
-        labels=[labels[i] for i in places],
-        rotation=90 if turned else 0,
-        fontsize=LABEL_SIZE,
-        **text_style(labels),
-    )
+    shown = [labels[i] for i in places]
+    angle = 90 if turned else 0
+    axis.set_ticks(places, labels=shown, rotation=angle, **text_style(labels))
     axis.set_tick_params(length=3 if len(places) < len(labels) else 0)
 
 
-def write_sums(ax, probs, inches, decimals):
-    """Write the row sums at the right and the column sums below.
+def labels_on_top(ax):
+    """Move the labels of the columns above the picture, as in a table."""
+    ax.xaxis.set_ticks_position("top")
+    ax.xaxis.set_label_position("top")
 
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    probs : array of shape (Tq, Tk)
-    inches : float
-        The longer edge of the map.
-    decimals : int
-    """
+
+def write_sums(ax, probs, inches, decimals):
+    """Write the row sums to the right of a map and the column sums below it."""
     height, width = edges(probs.shape, inches)
     right, bottom = ax.secondary_yaxis("right"), ax.secondary_xaxis("bottom")
-    write_labels(right.yaxis, numbers(probs.sum(axis=1), decimals), height)
-    write_labels(bottom.xaxis, numbers(probs.sum(axis=0), decimals), width)
+    write_labels(right.yaxis, format_numbers(probs.sum(axis=1), decimals), height)
+    write_labels(bottom.xaxis, format_numbers(probs.sum(axis=0), decimals), width)
     right.set_ylabel("row sum", fontsize=AXIS_SIZE)
     bottom.set_xlabel("column sum", fontsize=AXIS_SIZE)
-
-
-def write_numbers(image, probs, inches, decimals):
-    """Write the value of each cell into it.
-
-    Parameters
-    ----------
-    image : matplotlib.image.AxesImage
-        The map, cell (i, j) at y = i, x = j.
-    probs : array of shape (Tq, Tk)
-    inches : float
-        The longer edge of the map.
-    decimals : int
-    """
-    cell = 72 * inches / max(probs.shape)
-    size = min(AXIS_SIZE, cell / (0.64 * (decimals + 2) + 0.6))
-    cells = image.to_rgba(image.get_array())[..., :3]
-    for i, j in np.ndindex(probs.shape):
-        image.axes.text(
-            j,
-            i,
-            f"{probs[i, j]:.{decimals}f}",
-            ha="center",
-            va="center",
-            fontsize=size,
-            color=colours.text_colour(cells[i, j]),
-            bbox={"facecolor": cells[i, j], "edgecolor": "none", "pad": 1},
-            in_layout=False,
-        )  # within the map: measuring it would only take time
-
-
-def numbers(values, decimals):
-    """Write each value with so many digits after the point."""
-    return [f"{value:.{decimals}f}" for value in values]
 
 
 def add_colour_bar(image, axes, power, label="attention probability"):
@@ -291,44 +268,45 @@ def add_colour_bar(image, axes, power, label="attention probability"):
     figure = image.axes.figure
     box = Bbox.union([ax.bbox for ax in np.ravel(axes)])
     width, height = box.size / figure.figure.dpi
-    bar = figure.colorbar(
-        image,
-        ax=axes,
-        ticks=[0, 0.25, 0.5, 0.75, 1] if height > 1.2 else [0, 1],
-        fraction=0.25 / width,
-        pad=0.2 / width,
-        aspect=height / 0.15,
-    )
+    ticks = [0, 0.25, 0.5, 0.75, 1] if height > 1.2 else [0, 1]
+    size = {"fraction": 0.25 / width, "pad": 0.2 / width, "aspect": height / 0.15}
+    bar = figure.colorbar(image, ax=axes, ticks=ticks, **size)
     bar.set_label(f"{label}{scale}", fontsize=AXIS_SIZE)
     bar.ax.tick_params(labelsize=LABEL_SIZE)
     bar.outline.set_visible(False)
 
 
-def check_decimals(decimals):
-    """Refuse a number of digits other than 1 to 6."""
-    whole = isinstance(decimals, (int, np.integer)) and not isinstance(decimals, bool)
-    if not whole or not 1 <= decimals <= 6:
-        raise BertError(f"decimals = {short(decimals)}, allowed: 1 to 6")
-
-
-def check_ax(ax):
-    """Give the shorter side of an Axes in inches, 1 at least."""
+def inches_of(ax):
+    """Return the width and the height of an Axes in inches."""
     if not isinstance(ax, Axes):
         raise BertError(f"ax is a {type(ax).__name__}, expected a matplotlib Axes")
-    return max(1.0, min(ax.bbox.width, ax.bbox.height) / ax.figure.figure.dpi)
+    return ax.bbox.size / ax.figure.figure.dpi
+
+
+def shorter_side(ax):
+    """Return the shorter side of an Axes in inches, at least 1."""
+    return max(1.0, min(inches_of(ax)))
 
 
 def axes_to_draw_on(ax, width, height, title, notes=()):
-    """Make the Axes of a new figure, or take those given; with the title."""
+    """Make the Axes of a new figure, or take those given; write the title."""
     if ax is None:
         return new_figure(width, height, title, notes).add_subplot()
-    check_ax(ax)
-    add_title(ax, title, notes, ax.bbox.width / ax.figure.figure.dpi)
+    add_title(ax, title, notes, inches_of(ax)[0])
     return ax
 
 
+def finish_chart(ax, grid=None):
+    """Take the frame off a chart; lay a faint grid behind the data."""
+    ax.tick_params(labelsize=LABEL_SIZE)
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid is not None:
+        ax.grid(True, axis=grid, color=colours.FAINT, linewidth=0.5)
+        ax.set_axisbelow(True)
+
+
 def side_legend(ax):
-    """Name the lines and marks of an Axes at its right, over no data."""
+    """Name the lines and marks of an Axes to its right, where no data are."""
     legend = ax.legend(bbox_to_anchor=(1.01, 1), loc="upper left", frameon=False)
     for text in legend.get_texts():
-        text.set(fontsize=LABEL_SIZE, **text_style([text.get_text()]))
+        text.set(**text_style([text.get_text()]))

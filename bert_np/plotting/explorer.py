@@ -4,16 +4,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError
 from bert_np.files.pretrained import load_pretrained
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.model import bert
 from bert_np.plotting.attention_maps import plot_attention
+from bert_np.plotting.checks import check_integer
 from bert_np.plotting.figure import in_words
+from bert_np.plotting.html import escape_formulas, join, tag
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.preparation import ENDS
-from bert_np.plotting.step_pages import plain
 
 RUN = "Run this cell for the controls."
 TOP = 5  # guesses for each masked token
@@ -28,7 +29,7 @@ WRAPPED = {"flex_flow": "row wrap"}
 class View(NamedTuple):
     """What the cell shows for one setting of its controls."""
 
-    tokens: list  # with [MASK] where one is masked
+    tokens: list  # with [MASK] in place of a masked one
     figure: object
     guesses: list  # one sentence for each [MASK]
 
@@ -51,28 +52,22 @@ def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     """Show the attention of a sentence with controls to play with.
 
     A text box, sliders for layer and head, a button for each token that
-    masks it, and the choice to hide [CLS] and [SEP]. Where the model has
-    an MLM head, its guesses for the masked tokens are shown.
+    masks it, and the choice to hide [CLS] and [SEP]. If the model has an
+    MLM head, its guesses for the masked tokens are shown.
 
     Parameters
     ----------
     text : str
         The sentence to begin with.
     model : str or (params, config, tokenizer)
-        A name or folder that `load_pretrained` knows, or what it gives.
+        A name or folder that `load_pretrained` knows, or what it returns.
 
     Returns
     -------
     Figure or None
         None in a notebook, where the cell shows itself. Without
-        ipywidgets, or outside of a notebook: the figure of layer 0,
-        head 0, after one line that says so.
-
-    Raises
-    ------
-    BertError
-        Where the model cannot be loaded, or a figure without controls
-        cannot be drawn.
+        ipywidgets, or outside a notebook: the figure of layer 0, head 0,
+        after one line that says so.
     """
     model = load_model(model)
     missing = missing_front_end()
@@ -84,18 +79,16 @@ def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     controls, handle = new_widgets(text, model[1]), DisplayHandle()
     display({**controls.box._repr_mimebundle_(), "text/plain": RUN}, raw=True)
     handle.display({"text/plain": "no picture yet"}, raw=True)
-    connect(
-        controls,
-        model,
-        lambda figure: handle.update(
-            {"image/png": figure._repr_png_(), "text/plain": figure.description},
-            raw=True,
-        ),
-    )
+
+    def draw(figure):
+        shown = {"image/png": figure._repr_png_(), "text/plain": figure.description}
+        handle.update(shown, raw=True)
+
+    connect(controls, model, draw)
 
 
 def load_model(model):
-    """Give (params, config, tokenizer) for a name or for those three."""
+    """Return (params, config, tokenizer) for a name or for those three."""
     if isinstance(model, str):
         model = load_pretrained(model)
     if not isinstance(model, tuple) or len(model) != 3:
@@ -109,7 +102,7 @@ def load_model(model):
 
 
 def missing_front_end():
-    """Say what is missing for controls; an empty text where nothing is."""
+    """Return what is missing for the controls, or an empty text."""
     try:
         import ipywidgets  # noqa: F401
         from IPython import get_ipython
@@ -135,33 +128,26 @@ def view_of(text, model, *, layer=0, head=0, masked=(), special="show"):
     Returns
     -------
     View
-
-    Raises
-    ------
-    BertError
     """
     params, config, tokenizer = model
-    encoding = encode(text, model)
-    check_choice("layer", layer, config.num_hidden_layers)
-    check_choice("head", head, config.num_attention_heads)
+    encoding = encode_sentence(text, model)
+    check_integer("layer", layer, 0, config.num_hidden_layers - 1)
+    check_integer("head", head, 0, config.num_attention_heads - 1)
     ids, tokens = encoding.input_ids.copy(), list(encoding.tokens)
     for position in masked:
-        check_choice("masked", position, len(ids))
+        check_integer("masked", position, 0, len(ids) - 1)
         ids[position] = tokenizer.mask_token_id
         tokens[position] = tokenizer.tokens[tokenizer.mask_token_id]
     out = bert(ids[None], params, config, attention_mask=np.ones_like(ids)[None])
-    figure = plot_attention(
-        out["attention_probs"][layer][0, head],
-        tokens,
-        special=special,
-        title=f"layer {layer}, head {head}",
-    )
-    guesses = guess(out["last_hidden_state"], ids, encoding.tokens, model)
+    probs = out["attention_probs"][layer][0, head]
+    title = f"layer {layer}, head {head}"
+    figure = plot_attention(probs, tokens, special=special, title=title)
+    guesses = guess_masked(out["last_hidden_state"], ids, encoding.tokens, model)
     return View(tokens, figure, guesses)
 
 
-def encode(text, model):
-    """The ids of a text that the model can take."""
+def encode_sentence(text, model):
+    """Return the encoding of a text that the model can take."""
     _, config, tokenizer = model
     if not isinstance(text, str) or not text.strip():
         raise BertError(f"text = {text!r}: type a sentence")
@@ -172,15 +158,8 @@ def encode(text, model):
     return encoding
 
 
-def check_choice(name, value, size):
-    """Refuse a number outside 0..size-1."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 0 <= value < size:
-        raise BertError(f"{name} = {short(value)}, allowed: 0..{size - 1}")
-
-
-def guess(hidden, ids, tokens, model):
-    """For each [MASK] the words that the MLM head finds likeliest."""
+def guess_masked(hidden, ids, tokens, model):
+    """For each [MASK], name the words that the MLM head finds likeliest."""
     params, config, tokenizer = model
     places = np.flatnonzero(ids == tokenizer.mask_token_id)
     if places.size == 0:
@@ -189,18 +168,16 @@ def guess(hidden, ids, tokens, model):
         return ["This model has no MLM head, so it makes no guesses."]
     logits = masked_lm_logits(hidden[:, places], params, config)[0]
     probs = softmax(logits[:, : tokenizer.vocab_size].astype(np.float64))
-    return [
-        f"{place} {token_text(tokens[place])}: "
-        + ", ".join(
-            f"{token_text(tokenizer.tokens[i])} {row[i]:.2f}"
-            for i in np.argsort(-row, kind="stable")[:TOP]
-        )
-        for place, row in zip(places, probs)
-    ]
+    sentences = []
+    for place, row in zip(places, probs):
+        best = np.argsort(-row, kind="stable")[:TOP]
+        words = [f"{token_text(tokenizer.tokens[i])} {row[i]:.2f}" for i in best]
+        sentences.append(f"{place} {token_text(tokens[place])}: {', '.join(words)}")
+    return sentences
 
 
 def connect(controls, model, draw):
-    """Let the widgets answer each other, and draw for the first time.
+    """Let the widgets respond to each other, and draw for the first time.
 
     Parameters
     ----------
@@ -211,7 +188,7 @@ def connect(controls, model, draw):
     """
 
     def redraw(_=None):
-        show(controls, model, draw)
+        update_cell(controls, model, draw)
 
     def retype(_=None):
         renew_buttons(controls, model, redraw)
@@ -227,41 +204,27 @@ def new_widgets(text, config):
     """Lay out the widgets of the cell."""
     import ipywidgets as w
 
-    sentence = w.Text(
-        text, description="sentence", continuous_update=False, layout={"width": "95%"}
-    )
-    layer, head = (
-        w.IntSlider(0, 0, size - 1, description=name)
-        for name, size in (
-            ("layer", config.num_hidden_layers),
-            ("head", config.num_attention_heads),
-        )
-    )
+    typed = {"description": "sentence", "continuous_update": False}
+    sentence = w.Text(text, **typed, layout={"width": "95%"})
+    layer = w.IntSlider(0, 0, config.num_hidden_layers - 1, description="layer")
+    head = w.IntSlider(0, 0, config.num_attention_heads - 1, description="head")
     special = w.Dropdown(options=SPECIAL, description="[CLS], [SEP]")
+    choices = w.HBox([layer, head, special], layout=WRAPPED)
+    hint = w.Label("Click a token to mask it:")
     tokens = w.HBox(layout=WRAPPED)
-    message, guesses, words = w.HTML(), w.HTML(), w.HTML()
-    box = w.VBox(
-        [
-            sentence,
-            w.HBox([layer, head, special], layout=WRAPPED),
-            w.Label("Click a token to mask it:"),
-            tokens,
-            message,
-            guesses,
-            words,
-        ]
-    )
+    below = message, guesses, words = w.HTML(), w.HTML(), w.HTML()
+    box = w.VBox([sentence, choices, hint, tokens, *below])
     return Controls(
         box, sentence, layer, head, special, tokens, message, guesses, words
     )
 
 
 def renew_buttons(controls, model, redraw):
-    """Make a button for each token; a text of no use leaves the old ones."""
+    """Make a button for each token; an unusable text leaves the old ones."""
     import ipywidgets as w
 
     try:
-        tokens = encode(controls.text.value, model).tokens
+        tokens = encode_sentence(controls.text.value, model).tokens
     except BertError:
         return
     buttons = [
@@ -278,27 +241,22 @@ def renew_buttons(controls, model, redraw):
     controls.tokens.children = buttons
 
 
-def show(controls, model, draw):
+def update_cell(controls, model, draw):
     """Bring picture, guesses and message up to date.
 
     What cannot be drawn leaves a message, and the last picture.
     """
-    masked = [i for i, button in enumerate(controls.tokens.children) if button.value]
-    for button in controls.tokens.children:
+    buttons = controls.tokens.children
+    for button in buttons:
         button.button_style = "warning" if button.value else ""
+    choices = {x: getattr(controls, x).value for x in ("layer", "head", "special")}
+    masked = [i for i, button in enumerate(buttons) if button.value]
     try:
-        view = view_of(
-            controls.text.value,
-            model,
-            layer=controls.layer.value,
-            head=controls.head.value,
-            masked=masked,
-            special=controls.special.value,
-        )
+        view = view_of(controls.text.value, model, masked=masked, **choices)
     except BertError as error:
-        controls.message.value = f"<b>{plain(str(error))}</b>"
+        controls.message.value = tag("b", escape_formulas(error))
         return
     draw(view.figure)
     controls.message.value = ""
-    controls.guesses.value = "<br>".join(map(plain, view.guesses))
+    controls.guesses.value = join(map(escape_formulas, view.guesses), tag("br"))
     controls.words.value = in_words(view.figure.description)

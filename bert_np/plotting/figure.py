@@ -1,6 +1,5 @@
 """The figure that every plot returns."""
 
-import html
 import io
 import textwrap
 
@@ -9,12 +8,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from bert_np.errors import BertError
+from bert_np.plotting.html import tag
 from bert_np.plotting.labels import readable, text_style
 from bert_np.plotting.png import small_png
 
 TITLE_SIZE = 11  # points
 AXIS_SIZE = 10  # points
-LINE = TITLE_SIZE * 1.3 / 72  # inches: one line of the title
+TITLE_LINE = TITLE_SIZE * 1.3 / 72  # inches: one line of the title
 
 
 class NotebookFigure(Figure):
@@ -28,10 +28,8 @@ class NotebookFigure(Figure):
     description = ""
 
     def _repr_png_(self):
-        buffer = io.BytesIO()
-        self.savefig(
-            buffer, format="png", bbox_inches="tight", pil_kwargs={"compress_level": 1}
-        )
+        buffer, options = io.BytesIO(), {"compress_level": 1}
+        self.savefig(buffer, format="png", bbox_inches="tight", pil_kwargs=options)
         with Image.open(buffer) as image:
             return small_png(np.asarray(image.convert("RGB")))
 
@@ -48,20 +46,20 @@ class NotebookFigure(Figure):
 
 
 def in_words(description):
-    """Give a description as HTML that opens with a click or a key.
+    """Write a description as HTML that opens with a click or a key.
 
-    Text beside the PNG, not an <img> with alt text in its place: it
-    survives wherever PNG and text do, and the PNG is stored once.
+    It stands beside the PNG and does not replace it as the alternative
+    text of an <img> would: so it survives wherever PNG and text do, and
+    the PNG is stored only once.
 
     >>> in_words("cat < dog")
     '<details><summary>In words</summary>cat &lt; dog</details>'
     """
-    text = html.escape(description, quote=True)
-    return f"<details><summary>In words</summary>{text}</details>"
+    return tag("details", tag("summary", "In words"), description)
 
 
 def describe(figure):
-    """Say in one sentence what a figure shows.
+    """Describe in one sentence what a figure shows.
 
     Parameters
     ----------
@@ -73,10 +71,6 @@ def describe(figure):
     str
         Usable as the alternative text of the picture. One sentence for
         each plot on the figure.
-
-    Raises
-    ------
-    BertError
     """
     description = getattr(figure, "description", "")
     if not isinstance(figure, Figure) or not description:
@@ -88,7 +82,7 @@ def describe(figure):
 
 
 def finish(ax, sentence):
-    """Add the sentence to the description of the figure, and give it."""
+    """Add the sentence to the description of the figure, and return it."""
     figure = ax.figure.figure
     figure.description = f"{getattr(figure, 'description', '')} {sentence}".strip()
     return figure
@@ -100,10 +94,10 @@ def new_figure(width, height, title=None, notes=()):
     Parameters
     ----------
     width, height : float
-        Inches, without the title.
+        In inches, without the title.
     title : str, optional
     notes : list of str
-        Remarks on the data, a line each below the title.
+        Remarks on the data, one line each below the title.
 
     Returns
     -------
@@ -111,31 +105,29 @@ def new_figure(width, height, title=None, notes=()):
     """
     text = title_text(title, notes, width)
     lines = text.count("\n") + 1 if text else 0
-    figure = NotebookFigure(
-        figsize=(width, height + lines * LINE), dpi=100, layout="compressed"
-    )
+    size = (width, height + lines * TITLE_LINE)
+    figure = NotebookFigure(figsize=size, dpi=100, layout="compressed")
     if text:
-        figure.suptitle(text, fontsize=TITLE_SIZE, **text_style([text]))
+        figure.suptitle(text, **text_style([text], TITLE_SIZE))
     return figure
 
 
 def add_title(ax, title, notes, inches):
     """Write the title and the remarks above one Axes of this width."""
     text = title_text(title, notes, inches)
-    ax.set_title(text, fontsize=TITLE_SIZE, **text_style([text]))
+    ax.set_title(text, **text_style([text], TITLE_SIZE))
 
 
 def title_text(title, notes, inches):
-    """Give the title and the remarks as lines that fit the width."""
+    """Return the title and the remarks as lines that fit the width."""
     check_title(title)
     columns = max(10, int(inches * 72 / (0.6 * TITLE_SIZE)))
     lines = "\n".join(line for line in (title, *notes) if line).split("\n")
-    return "\n".join(
-        textwrap.fill("".join(pieces), columns) for pieces in readable(lines)
-    )
+    pieces = ("".join(line) for line in readable(lines))
+    return "\n".join(textwrap.fill(line, columns) for line in pieces)
 
 
 def check_title(title):
-    """Refuse a title that is no text."""
+    """Check that a title is a str or None."""
     if not isinstance(title, (str, type(None))):
         raise BertError(f"title is a {type(title).__name__}, expected a str or None")

@@ -1,26 +1,25 @@
-"""What the heads of a model do, in numbers: a point for each head."""
+"""What the heads of a model do, in numbers: one point for each head."""
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 
-from bert_np.errors import BertError
-from bert_np.plotting.colours import FAINT, NEUTRAL
+from bert_np.plotting.checks import check_arrays
+from bert_np.plotting.colours import NEUTRAL
+from bert_np.plotting.drawing import finish_chart
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
-from bert_np.plotting.labels import LABEL_SIZE, readable, text_style
-from bert_np.plotting.preparation import check_numbers
+from bert_np.plotting.labels import readable, text_style
 
-MOST_COLUMNS = 4
+MOST_COLUMNS, MOST_MEASURES = 4, 40
 
 
 def plot_head_summary(measures, *, title=None):
-    """Draw measures of every head over the layers, a panel each.
+    """Draw measures of every head over the layers, one panel each.
 
     In each layer the heads stand from left to right; the short line is
     their mean. Above each panel stands the head with the largest value.
-    The scale is 0 to 1 where all values fit, such as shares of attention
-    and normalised entropy.
+    The scale is 0 to 1 if all values fit, as do shares of attention and
+    normalised entropy.
 
     Parameters
     ----------
@@ -32,13 +31,9 @@ def plot_head_summary(measures, *, title=None):
     -------
     matplotlib.figure.Figure
 
-    Raises
-    ------
-    BertError
-
     Source: after Clark et al. 2019, figure 2.
     """
-    measures = check_measures(measures)
+    measures = check_arrays("measures", measures, "(L, A)", MOST_MEASURES)
     rows = math.ceil(len(measures) / MOST_COLUMNS)
     columns = math.ceil(len(measures) / rows)
     layers = len(next(iter(measures.values())))
@@ -54,72 +49,35 @@ def plot_head_summary(measures, *, title=None):
     return finish(panels[0], describe_measures(measures))
 
 
-def check_measures(measures):
-    """Give {name: (L, A) array}, all of one shape, or raise."""
-    if not isinstance(measures, Mapping) or not measures:
-        raise BertError(
-            f"measures is a {type(measures).__name__}, expected a mapping "
-            "of names to arrays of shape (L, A), with one or more"
-        )
-    arrays = {
-        str(name): check_numbers(f"measures[{name!r}]", values, "(L, A)")
-        for name, values in measures.items()
-    }
-    shapes = {name: array.shape for name, array in arrays.items()}
-    if len(set(shapes.values())) > 1:
-        raise BertError(f"measures have different shapes, {shapes}")
-    return arrays
-
-
 def draw_measure(ax, name, values):
     """Draw one measure: a point for each head, a line for each mean."""
     layers, heads = values.shape
     offsets = np.linspace(-0.32, 0.32, heads) if heads > 1 else np.zeros(1)
     places = np.arange(layers)[:, None] + offsets
-    ax.hlines(
-        values.mean(axis=1),
-        np.arange(layers) - 0.4,
-        np.arange(layers) + 0.4,
-        color=NEUTRAL,
-        linewidth=1.5,
-    )
-    ax.plot(
-        places.ravel(),
-        values.ravel(),
-        "o",
-        color=NEUTRAL,
-        markersize=3.5,
-        alpha=0.75,
-        markeredgewidth=0,
-    )
-    layer, head = np.unravel_index(np.argmax(values), values.shape)
-    ax.plot(
-        places[layer, head],
-        values[layer, head],
-        "o",
-        color="black",
-        markersize=7,
-        fillstyle="none",
-    )
+    ends = np.arange(layers) - 0.4, np.arange(layers) + 0.4
+    ax.hlines(values.mean(axis=1), *ends, color=NEUTRAL, linewidth=1.5)
+    dots = {"color": NEUTRAL, "markersize": 3.5, "alpha": 0.75, "markeredgewidth": 0}
+    ax.plot(places.ravel(), values.ravel(), "o", **dots)
+    layer, head = largest(values)
+    ring = {"color": "black", "markersize": 7, "fillstyle": "none"}
+    ax.plot(places[layer, head], values[layer, head], "o", **ring)
     shown = "".join(readable([name.replace("_", " ")])[0])
-    ax.set_title(
-        f"{shown}\nmost: layer {layer}, head {head}, {values[layer, head]:.2f}",
-        fontsize=AXIS_SIZE,
-        **text_style([shown]),
-    )
-    low, high = scale(values)
-    ax.set(xlim=(-0.6, layers - 0.4), ylim=(low, high))
+    most = f"most: layer {layer}, head {head}, {values[layer, head]:.2f}"
+    ax.set_title(f"{shown}\n{most}", **text_style([shown], AXIS_SIZE))
+    ax.set(xlim=(-0.6, layers - 0.4), ylim=scale_ends(values))
     ax.set_xticks(range(0, layers, math.ceil(layers / 12)))
-    ax.tick_params(labelsize=LABEL_SIZE)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.yaxis.grid(True, color=FAINT, linewidth=0.5)
-    ax.set_axisbelow(True)
+    finish_chart(ax, "y")
 
 
-def scale(values):
-    """Give the ends of the scale: 0 to 1 where it holds all, with room.
+def largest(values):
+    """Return the layer and the head with the largest value."""
+    return np.unravel_index(np.argmax(values), values.shape)
 
-    >>> scale(np.array([0.2, 0.9]))
+
+def scale_ends(values):
+    """Return the ends of the scale, with room: 0 to 1 if it holds all.
+
+    >>> scale_ends(np.array([0.2, 0.9]))
     (-0.04, 1.04)
     """
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
@@ -134,7 +92,7 @@ def describe_measures(measures):
     layers, heads = next(iter(measures.values())).shape
     parts = []
     for name, values in measures.items():
-        layer, head = np.unravel_index(np.argmax(values), values.shape)
+        layer, head = largest(values)
         parts.append(
             f"{name.replace('_', ' ')} {values[layer, head]:.2f} "
             f"(layer {layer}, head {head}; mean {values.mean():.2f})"

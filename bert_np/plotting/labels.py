@@ -1,4 +1,4 @@
-"""Tokens as labels: any text, no warning, nothing clipped."""
+"""Tokens as labels: any text, without warnings, never clipped."""
 
 import math
 import unicodedata
@@ -12,37 +12,17 @@ LONGEST_LABEL = 16  # characters
 LINE = LABEL_SIZE * 1.25 / 72  # inches: the height of one label
 LETTER = LABEL_SIZE * 0.62 / 72  # inches: the mean width of one letter
 
-# DejaVu Sans comes with matplotlib. The others are used where installed.
-FAMILIES = [
-    "DejaVu Sans",
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Noto Sans SC",
-    "Noto Sans JP",
-    "Noto Sans KR",
-    "Source Han Sans SC",
-    "Microsoft YaHei",
-    "SimHei",
-    "PingFang SC",
-    "Hiragino Sans GB",
-    "Hiragino Sans",
-    "Heiti TC",
-    "Yu Gothic",
-    "Malgun Gothic",
-    "Apple SD Gothic Neo",
-    "WenQuanYi Micro Hei",
-    "WenQuanYi Zen Hei",
-    "Arial Unicode MS",
-    "Noto Sans Arabic",
-    "Noto Sans Devanagari",
-    "Nirmala UI",
-    "Noto Emoji",
-    "Segoe UI Symbol",
-    "Segoe UI Emoji",
-    "Symbola",
-]
+# DejaVu Sans comes with matplotlib. The others are used if installed.
+FAMILIES = (
+    "DejaVu Sans, Noto Sans CJK SC, Noto Sans CJK JP, Noto Sans SC, Noto Sans JP, "
+    "Noto Sans KR, Source Han Sans SC, Microsoft YaHei, SimHei, PingFang SC, "
+    "Hiragino Sans GB, Hiragino Sans, Heiti TC, Yu Gothic, Malgun Gothic, "
+    "Apple SD Gothic Neo, WenQuanYi Micro Hei, WenQuanYi Zen Hei, Arial Unicode MS, "
+    "Noto Sans Arabic, Noto Sans Devanagari, Nirmala UI, Noto Emoji, "
+    "Segoe UI Symbol, Segoe UI Emoji, Symbola"
+)
 INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # Unicode categories
-JOINERS = "\u200c\u200d"  # invisible, but part of many a word or emoji
+JOINERS = "\u200c\u200d"  # invisible, but part of many words and emoji
 RIGHT_TO_LEFT = {"R", "AL", "NSM"}  # Unicode bidirectional classes
 
 
@@ -58,7 +38,7 @@ def choose_fonts(texts):
     """
     installed = set(fontManager.get_font_names())
     families, missing = [], set("".join(texts))
-    for family in FAMILIES:
+    for family in FAMILIES.split(", "):
         if family in installed and (missing or not families):
             font = get_font(findfont(FontProperties(family=[family])))
             known = {c for c in missing if font.get_char_index(ord(c))}
@@ -68,16 +48,17 @@ def choose_fonts(texts):
     return families, missing
 
 
-def text_style(texts):
-    """Give the text properties that show texts as they are written.
+def text_style(texts, size=LABEL_SIZE):
+    """Return the text properties that show texts as they are written.
 
     matplotlib would typeset `$x$` as a formula and fail on `$$`.
     """
-    return {"parse_math": False, "fontfamily": choose_fonts(texts)[0]}
+    fonts, _ = choose_fonts(texts)
+    return {"parse_math": False, "fontfamily": fonts, "fontsize": size}
 
 
 def code_point(character):
-    r"""Write a character as its code point, such as \u0007.
+    r"""Return the code point of a character, such as \u0007.
 
     >>> print(code_point("\a"), code_point("\U0001F600"))
     \u0007 \U0001f600
@@ -89,8 +70,8 @@ def code_point(character):
 def readable(texts):
     r"""Split texts into pieces that the screen and the fonts can show.
 
-    A piece is a character, or the code point of a control character, a
-    lone surrogate or a character that no font has.
+    A piece is a character; for control characters, lone surrogates and
+    characters that no font has, it is the code point.
 
     >>> readable(["a\a", "$x$"])
     [['a', '\\u0007'], ['$', 'x', '$']]
@@ -117,7 +98,7 @@ def token_labels(tokens, longest=LONGEST_LABEL):
 
 
 def token_text(token, longest=LONGEST_LABEL):
-    r"""Write a token as text for a page or a terminal, where all can be seen.
+    r"""Write a token for a page or a terminal so that all of it is visible.
 
     >>> [token_text(token) for token in ["cat", "", " ", "a\a"]]
     ['cat', "''", "' '", 'a\\u0007']
@@ -127,12 +108,12 @@ def token_text(token, longest=LONGEST_LABEL):
 
 
 def is_invisible(character):
-    """Whether a character must be written as its code point."""
+    """Return whether a character must be written as its code point."""
     return unicodedata.category(character) in INVISIBLE and character not in JOINERS
 
 
 def terminal_columns(text):
-    """How many columns of a terminal a text takes.
+    """Count the columns of a terminal that a text takes.
 
     >>> terminal_columns("cat"), terminal_columns("中文")
     (3, 4)
@@ -141,6 +122,16 @@ def terminal_columns(text):
         0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )
+
+
+def fill_columns(text, columns, right=False):
+    """Fill a text with spaces to so many columns, its place left or right.
+
+    >>> fill_columns("cat", 5), fill_columns("cat", 5, right=True)
+    ('cat  ', '  cat')
+    """
+    space = " " * (columns - terminal_columns(text))
+    return space + text if right else text + space
 
 
 def visual_order(label):
@@ -159,21 +150,21 @@ def shorten(pieces, longest):
     return "".join(p for p, end in zip(pieces, ends) if end < longest) + "…"
 
 
-def width(label):
-    """Estimate the width of a label in inches. Wide letters count twice."""
-    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in label)
-    return (len(label) + wide) * LETTER
+def text_width(text):
+    """Estimate the width of a text in inches. Wide letters count twice."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return (len(text) + wide) * LETTER
 
 
 def widest(labels):
-    """Estimate the width of the widest label in inches."""
-    return max(map(width, labels))
+    """Estimate the width in inches of the widest label."""
+    return max(map(text_width, labels), default=0)
 
 
 def thin(count, inches):
     """Choose which of `count` labels to write along `inches`.
 
-    All of them where they have room, otherwise every second, third, ...
+    If they have room, all of them, otherwise every second, third, ...
     with some room to spare.
 
     >>> thin(3, 2.0), thin(100, 2.0)
@@ -184,9 +175,9 @@ def thin(count, inches):
 
 
 def is_turned(labels, inches):
-    """Whether labels along `inches` are too wide to stand side by side."""
+    """Return whether labels along `inches` are too wide to stand side by side."""
     room = inches / max(1, len(thin(len(labels), inches)))
-    return max(map(width, labels), default=0) + LETTER > room
+    return widest(labels) + LETTER > room
 
 
 def key_margin(labels, inches):

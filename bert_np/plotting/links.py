@@ -1,33 +1,26 @@
 """Attention as lines between two columns of tokens."""
 
-from numbers import Real
-
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgba
 
-from bert_np.errors import BertError, short
 from bert_np.plotting.attention_maps import (
     KEY_LABEL,
     KEY_STYLE,
     QUERY_LABEL,
     QUERY_STYLE,
-    sentence_about,
+    describe_maps,
+    labels_of,
 )
+from bert_np.plotting.checks import check_integer, check_positive
 from bert_np.plotting.colours import FAINT, NEUTRAL, QUERY, attention_norm
-from bert_np.plotting.drawing import check_ax
-from bert_np.plotting.figure import add_title, finish, new_figure
-from bert_np.plotting.labels import (
-    LABEL_SIZE,
-    LINE,
-    text_style,
-    thin,
-    token_labels,
-    widest,
-)
-from bert_np.plotting.preparation import check_index, prepare
+from bert_np.plotting.drawing import axes_to_draw_on, shorter_side, write
+from bert_np.plotting.figure import finish
+from bert_np.plotting.labels import LINE, text_style, thin, widest
+from bert_np.plotting.preparation import prepare_maps
 
 MOST_LINES = 5000
+MOST_VALUES = 10  # keys that carry the probability of a highlighted query
 
 
 def plot_links(
@@ -35,9 +28,9 @@ def plot_links(
 ):
     """Draw the attention of one head as lines from queries to keys.
 
-    The thicker and darker a line, the larger its probability. Of each
-    query only the largest are drawn, so many that together they carry
-    `mass` of its row. Of more than 5,000 lines the weakest are left out,
+    The thicker and darker a line, the larger its probability. For each
+    query only the largest are drawn, as many as together carry `mass` of
+    its row. If there are more than 5,000 lines, the weakest are left out
     and the title says so.
 
     Parameters
@@ -47,8 +40,8 @@ def plot_links(
     tokens : list of T str
     query : int, optional
         The position of a query to highlight, among the rows that are
-        left after the choices; its probabilities are written at the
-        keys, the lines of the others are faint.
+        left after the choices. Its probabilities are written at the
+        keys, and the lines of the others are faint.
     mass : float
         Above 0, up to 1. 1 draws every line above 0.
     power : float
@@ -57,42 +50,26 @@ def plot_links(
     ax : matplotlib Axes, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`.
+        segment_ids, between: see `prepare_maps`.
 
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    data = prepare(probs, tokens, 2, **choices)
-    norm, mass = attention_norm(power), check_mass(mass)
+    data = prepare_maps(probs, tokens, 2, **choices)
+    norm, mass = attention_norm(power), check_positive("mass", mass, 1)
     if query is not None:
-        query = check_index("query", query, len(data.queries))
+        query = check_integer("query", query, 0, len(data.queries) - 1)
     chosen, cut = limit_lines(data.probs, strongest(data.probs, mass), query)
     notes = [*data.notes, f"per query the largest, up to {mass:.0%} of its row", *cut]
     height = min(9.0, max(2.0, 1.3 * LINE * max(data.probs.shape)))
-    if ax is None:
-        labels = token_labels(data.queries + data.keys)
-        ax = new_figure(
-            2 * widest(labels) + 4.0, height + 0.5, title, notes
-        ).add_subplot()
-    else:
-        height, width = check_ax(ax), ax.bbox.width / ax.figure.figure.dpi
-        add_title(ax, title, notes, width)
+    if ax is not None:
+        height = shorter_side(ax)
+    wide = 2 * max(map(widest, labels_of(data))) + 4.0
+    ax = axes_to_draw_on(ax, wide, height + 0.5, title, notes)
     draw_links(ax, data.probs, chosen, query, norm)
     label_links(ax, data, query, height)
     return finish(ax, describe_links(data, query))
-
-
-def check_mass(mass):
-    """Refuse a share of a row that is not above 0 and up to 1."""
-    number = isinstance(mass, Real) and not isinstance(mass, bool)
-    if not number or not 0 < mass <= 1:
-        raise BertError(f"mass = {short(mass)}, allowed: above 0, up to 1")
-    return float(mass)
 
 
 def strongest(probs, mass):
@@ -133,20 +110,14 @@ def draw_links(ax, probs, chosen, query, norm):
     """Draw a line for each chosen value, the weakest first."""
     rows, columns = np.nonzero(chosen)
     own = np.full(len(rows), query is None) | (rows == query)
-    values = probs[rows, columns]
-    order = np.lexsort((values, own))
-    rows, columns, values, own = (x[order] for x in (rows, columns, values, own))
-    strength = np.asarray(norm(np.clip(values, 0, 1)))
+    order = np.lexsort((probs[rows, columns], own))
+    rows, columns, own = rows[order], columns[order], own[order]
+    strength = np.asarray(norm(np.clip(probs[rows, columns], 0, 1)))
     strong = NEUTRAL if query is None else QUERY
     line = np.where(own[:, None], to_rgba(strong), to_rgba(FAINT))
     line[:, 3] = np.where(own, 0.25 + 0.75 * strength, 0.5 * strength)
-    ends = np.stack(
-        [
-            np.stack([np.zeros(len(rows)), rows], 1),
-            np.stack([np.ones(len(rows)), columns], 1),
-        ],
-        1,
-    )
+    ends = np.stack([np.zeros(len(rows)), rows, np.ones(len(rows)), columns], axis=1)
+    ends = ends.reshape(-1, 2, 2)
     ax.add_collection(LineCollection(ends, colors=line, linewidths=0.5 + 3 * strength))
 
 
@@ -156,54 +127,23 @@ def label_links(ax, data, query, inches):
     ax.set(xlim=(-0.02, 1.02), ylim=(longest - 0.5, -0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     room = inches / longest
-    rows, keys = token_labels(data.queries), token_labels(data.keys)
-    first, best = [], []
+    rows, keys = labels_of(data)
+    own, best = [], []
     if query is not None:
-        row = data.probs[query]
-        first, best = [query], np.argsort(-row, kind="stable")[:10]
-    for i in places(first, len(rows), room):
-        ax.text(
-            -0.03,
-            i,
-            rows[i],
-            ha="right",
-            va="center",
-            fontsize=LABEL_SIZE,
-            fontweight="bold" if i == query else "normal",
-            **text_style([rows[i]]),
-        )
+        own, best = [query], np.argsort(-data.probs[query], kind="stable")[:MOST_VALUES]
+    for i in places(own, len(rows), room):
+        weight = "bold" if i == query else "normal"
+        write(ax, -0.03, i, rows[i], ha="right", fontweight=weight)
     for i in places(best, len(keys), room):
-        style = {
-            "xy": (1.03, i),
-            "va": "center",
-            "fontsize": LABEL_SIZE,
-            "textcoords": "offset points",
-            "annotation_clip": False,
-        }
-        if query is not None:
-            ax.annotate(f"{row[i]:.2f}", xytext=(0, 0), **style)
-        ax.annotate(
-            keys[i],
-            xytext=(0 if query is None else 30, 0),
-            **style,
-            **text_style([keys[i]]),
-        )
-    ax.text(
-        0,
-        -0.5 - 0.1 / room,
-        QUERY_LABEL.replace(": ", ":\n"),
-        ha="right",
-        va="bottom",
-        **QUERY_STYLE,
-    )
-    ax.text(
-        1,
-        -0.5 - 0.1 / room,
-        KEY_LABEL.replace(": ", ":\n"),
-        ha="left",
-        va="bottom",
-        **KEY_STYLE,
-    )
+        values = [] if query is None else [f"{data.probs[query, i]:.2f}"]
+        for text, shift in zip([*values, keys[i]], (0, 30)):
+            style = {"annotation_clip": False, "va": "center", **text_style([text])}
+            at = {"xy": (1.03, i), "xytext": (shift, 0), "textcoords": "offset points"}
+            ax.annotate(text, **at, **style)
+    top = -0.5 - 0.1 / room
+    query_label, key_label = (x.replace(": ", ":\n") for x in (QUERY_LABEL, KEY_LABEL))
+    ax.text(0, top, query_label, ha="right", va="bottom", **QUERY_STYLE)
+    ax.text(1, top, key_label, ha="left", va="bottom", **KEY_STYLE)
 
 
 def places(wanted, count, room):
@@ -220,14 +160,14 @@ def places(wanted, count, room):
 
 
 def describe_links(data, query):
-    """Say what the lines show, of one query where one is highlighted."""
+    """Describe what the lines show; of one query, if one is highlighted."""
     if query is None:
-        return sentence_about(data)
-    labels, keys = token_labels(data.queries), token_labels(data.keys)
-    row = data.probs[query]
-    best = np.argsort(-row, kind="stable")[:3]
-    named = ", ".join(f"{keys[i]} (key {i}) {row[i]:.2f}" for i in best)
+        return describe_maps(data)
+    rows, keys = labels_of(data)
+    probs = data.probs[query]
+    best = np.argsort(-probs, kind="stable")[:3]
+    named = ", ".join(f"{keys[i]} (key {i}) {probs[i]:.2f}" for i in best)
     return (
-        f"Lines from {len(labels)} queries to {len(keys)} keys, with "
-        f"{labels[query]} (query {query}) highlighted: it looks most at {named}."
+        f"Lines from {len(rows)} queries to {len(keys)} keys, with "
+        f"{rows[query]} (query {query}) highlighted: it attends most to {named}."
     )

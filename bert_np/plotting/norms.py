@@ -2,13 +2,16 @@
 
 import numpy as np
 
+from bert_np.analysis.checks import divide_by_sums
 from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import (
     KEY_LABEL,
     KEY_STYLE,
     QUERY_LABEL,
     QUERY_STYLE,
+    labels_of,
 )
+from bert_np.plotting.checks import check_numbers, refuse
 from bert_np.plotting.colours import attention_norm
 from bert_np.plotting.drawing import (
     add_colour_bar,
@@ -19,8 +22,8 @@ from bert_np.plotting.drawing import (
     write_values,
 )
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
-from bert_np.plotting.labels import key_margin, token_labels, widest
-from bert_np.plotting.preparation import check_numbers, prepare, refuse
+from bert_np.plotting.labels import key_margin, widest
+from bert_np.plotting.preparation import prepare_maps
 
 
 def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choices):
@@ -43,43 +46,33 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
     title : str, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`. With `mean`, probs and norms
-        have the axes that it takes away; the mean is over the shares.
+        segment_ids, between: see `prepare_maps`. With `mean`, probs and
+        norms have the axes that it removes; the mean is over the shares.
 
     Returns
     -------
     matplotlib.figure.Figure
 
-    Raises
-    ------
-    BertError
-
     Source: Kobayashi et al. 2020, section 3.
     """
-    attention = prepare(probs, tokens, 2, **choices)
-    moved = prepare(row_shares(norms, np.shape(probs)), tokens, 2, **choices)
-    scale = attention_norm(power)
-    shape, keys = attention.probs.shape, token_labels(attention.keys)
+    attention = prepare_maps(probs, tokens, 2, **choices)
+    moved = prepare_maps(row_shares(norms, np.shape(probs)), tokens, 2, **choices)
+    scale, shape = attention_norm(power), attention.probs.shape
+    rows, keys = labels_of(attention)
     side = min(4.5, max(2.6, 0.45 * max(shape)))
     height, width = edges(shape, side)
+    wide = 2 * max(width, 2.4) + widest(rows) + 1.8
     notes = [*attention.notes, *block_notes(max(shape), side)]
-    figure = new_figure(
-        2 * max(width, 2.4) + widest(token_labels(attention.queries)) + 1.8,
-        height + key_margin(keys, width) + 1.1,
-        title,
-        notes,
-    )
+    figure = new_figure(wide, height + key_margin(keys, width) + 1.1, title, notes)
     axes = figure.subplots(1, 2)
-    for ax, data, name in zip(
-        axes, (attention, moved), ("attention", "share of what is moved")
-    ):
+    names = ("attention", "share of what is moved")
+    for ax, data, name in zip(axes, (attention, moved), names):
         image = draw_map(ax, data.probs, data.visible, scale, side)
         write_values(image, data.probs, (side / max(shape),) * 2)
         ax.set_title(name, fontsize=AXIS_SIZE)
         write_labels(ax.xaxis, keys, width)
-        write_labels(ax.yaxis, [], height)
+        write_labels(ax.yaxis, rows if ax is axes[0] else [], height)
         ax.set_xlabel(KEY_LABEL, **KEY_STYLE)
-    write_labels(axes[0].yaxis, token_labels(attention.queries), height)
     axes[0].set_ylabel(QUERY_LABEL, **QUERY_STYLE)
     add_colour_bar(image, list(axes), power, "share of the row")
     return finish(axes[0], describe_norms(attention, moved))
@@ -94,18 +87,16 @@ def row_shares(norms, shape):
             f"norms has shape {norms.shape}, expected that of probs, {shape}"
         )
     refuse("norms", norms, norms < 0, "allowed: lengths, 0 or above")
-    sums = norms.sum(axis=-1, keepdims=True)
-    return np.divide(norms, sums, out=np.zeros_like(norms), where=sums > 0)
+    return divide_by_sums(norms)
 
 
 def describe_norms(attention, moved):
-    """Say how the share of the most attended key changes."""
+    """Describe how the share of the most attended key changes."""
     received, handed = (data.probs.mean(axis=0) for data in (attention, moved))
     key = int(np.argmax(received))
-    label = token_labels(attention.keys)[key]
     return (
         f"Attention beside the share of what is moved, {len(attention.queries)} "
-        f"queries and {len(attention.keys)} keys: {label} (key {key}) gets "
-        f"{received[key]:.0%} of the attention and hands over {handed[key]:.0%} "
-        "of what is moved."
+        f"queries and {len(attention.keys)} keys: {labels_of(attention)[1][key]} "
+        f"(key {key}) gets {received[key]:.0%} of the attention and hands over "
+        f"{handed[key]:.0%} of what is moved."
     )

@@ -12,7 +12,7 @@ def small_png(pixels):
     """Write pixels as a PNG with a palette of at most 256 colours.
 
     The most frequent colours, such as those of cells and of text, stay
-    exactly as they are. Of the others those are kept that would be
+    exactly as they are. Of the others, those are kept that would be
     missed most; the rest, blends at the edges of letters and lines, take
     the nearest colour. The file is about a third of one in full colour.
 
@@ -30,9 +30,14 @@ def small_png(pixels):
     )
     colours = np.stack([packed >> 16, packed >> 8 & 255, packed & 255], axis=1)
     palette = choose_palette(colours, count)
-    nearest = distances(colours, palette).argmin(axis=0).astype(np.uint8)
-    image = Image.fromarray(nearest[place.reshape(red.shape)])
-    image.putpalette(palette.astype(np.uint8).tobytes())
+    nearest = distances(colours, palette).argmin(axis=0)
+    return palette_png(nearest[place.reshape(red.shape)], palette)
+
+
+def palette_png(index, palette):
+    """Write a picture (height, width) of places in a palette (N, 3) as a PNG."""
+    image = Image.fromarray(np.ascontiguousarray(index, np.uint8))
+    image.putpalette(np.asarray(palette, np.uint8).tobytes())
     buffer = io.BytesIO()
     image.save(buffer, format="png", optimize=True)
     return buffer.getvalue()
@@ -50,5 +55,5 @@ def choose_palette(colours, count):
 
 
 def distances(colours, palette):
-    """Give the squared distance of each colour to each of a palette."""
+    """Return the squared distance of each colour to each of a palette."""
     return np.stack([np.square(colours - one).sum(axis=1) for one in palette])

@@ -1,27 +1,26 @@
-"""How fast a processor can be, and how near to it some work comes."""
-
-from collections.abc import Mapping
+"""How fast a processor can be, and how close to that some work comes."""
 
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
 from bert_np.errors import BertError
-from bert_np.plotting.colours import DASHES, FAINT, SERIES
+from bert_np.plotting.checks import check_mapping, check_numbers, check_positive
+from bert_np.plotting.colours import FAINT, SERIES
 from bert_np.plotting.curves import LONGEST_NAME
-from bert_np.plotting.drawing import axes_to_draw_on, side_legend
+from bert_np.plotting.drawing import axes_to_draw_on, finish_chart, side_legend
 from bert_np.plotting.figure import AXIS_SIZE, finish
-from bert_np.plotting.labels import LABEL_SIZE, token_labels, widest
-from bert_np.plotting.preparation import check_numbers
+from bert_np.plotting.labels import token_labels, widest
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_POINTS = 8
 
 
 def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
-    """Draw the roof of a machine and the work that goes on below it.
+    """Draw the roof of a machine and the speed of some work below it.
 
-    No work is faster than the arithmetic, nor than memory brings numbers:
-    min(products, bandwidth x) GFLOP/s, with x operations for each byte.
+    No work is faster than the processor computes, nor faster than memory
+    delivers its numbers: the speed is at most min(products, bandwidth x)
+    GFLOP/s, with x operations for each byte.
 
     Parameters
     ----------
@@ -38,28 +37,17 @@ def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
     -------
     matplotlib.figure.Figure
 
-    Raises
-    ------
-    BertError
-
     Source: Williams et al. 2009.
     """
     names, x, y = check_points(points)
-    products = check_limit("products", products)
-    bandwidth = check_limit("bandwidth", bandwidth)
+    products = check_positive("products", products)
+    bandwidth = check_positive("bandwidth", bandwidth)
     ax = axes_to_draw_on(ax, 6.8 + widest(names), 3.6, title)
     draw_roof(ax, x, products, bandwidth)
-    for i, name in enumerate(names):
-        ax.plot(
-            x[i],
-            y[i],
-            MARKERS[i % len(MARKERS)],
-            label=name,
-            markersize=8,
-            color=SERIES[i % len(SERIES)],
-            markeredgecolor="black",
-        )
-    finish_axes(ax)
+    for name, place, speed, marker, colour in zip(names, x, y, MARKERS, 2 * SERIES):
+        style = {"markersize": 8, "color": colour, "markeredgecolor": "black"}
+        ax.plot(place, speed, marker, label=name, **style)
+    label_roof(ax)
     reached = y / np.minimum(products, bandwidth * x)
     best, least = int(reached.argmax()), int(reached.argmin())
     return finish(
@@ -72,12 +60,8 @@ def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
 
 
 def check_points(points):
-    """Give the names, the places (N,) and the speeds (N,), or raise."""
-    if not isinstance(points, Mapping) or not 1 <= len(points) <= MOST_POINTS:
-        raise BertError(
-            f"points is a {type(points).__name__}, expected a mapping with "
-            f"1 to {MOST_POINTS} entries"
-        )
+    """Return the names, the places (N,) and the speeds (N,)."""
+    check_mapping("points", points, MOST_POINTS)
     values = check_numbers("points", list(points.values()), "(N, 2)")
     if values.shape[1] != 2 or (values <= 0).any():
         raise BertError(
@@ -87,30 +71,18 @@ def check_points(points):
     return token_labels(list(map(str, points)), LONGEST_NAME), *values.T
 
 
-def check_limit(name, value):
-    """Give a speed as a float, or raise."""
-    if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
-        raise BertError(f"{name} = {value!r}, allowed: a number above 0")
-    return float(value)
-
-
 def draw_roof(ax, x, products, bandwidth):
-    """Draw both limits; they meet where arithmetic becomes the narrow place."""
+    """Draw both limits; where they meet, arithmetic becomes the bottleneck."""
     corner = products / bandwidth
     left, right = min(x.min(), corner) / 2, max(x.max(), corner) * 2
-    ax.plot(
-        [left, corner, right],
-        [bandwidth * left, products, products],
-        color="black",
-        linewidth=1.6,
-        linestyle=DASHES[0],
-        label=f"roof: {products:.0f} GFLOP/s, {bandwidth:.0f} GB/s",
-    )
+    name = f"roof: {products:.0f} GFLOP/s, {bandwidth:.0f} GB/s"
+    heights = [bandwidth * left, products, products]
+    ax.plot([left, corner, right], heights, "k-", linewidth=1.6, label=name)
     ax.axvline(corner, color=FAINT, linewidth=1)
 
 
-def finish_axes(ax):
-    """Scales, names and legend."""
+def label_roof(ax):
+    """Scale and name the axes, and add the legend."""
     ax.set(xscale="log", yscale="log")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
@@ -118,5 +90,4 @@ def finish_axes(ax):
     ax.set_xlabel("operations for each byte of memory", fontsize=AXIS_SIZE)
     ax.set_ylabel("GFLOP/s", fontsize=AXIS_SIZE)
     side_legend(ax)
-    ax.tick_params(labelsize=LABEL_SIZE)
-    ax.spines[["top", "right"]].set_visible(False)
+    finish_chart(ax)

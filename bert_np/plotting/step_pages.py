@@ -4,19 +4,16 @@ A notebook that is not trusted keeps all of it: details, tables, inline
 style, pictures as data, links within the cell.
 """
 
-import base64
-import io
 import re
 import secrets
-from html import escape
 from itertools import groupby
 
 import matplotlib
 import numpy as np
-from PIL import Image
 
 from bert_np.plotting import colours
-from bert_np.plotting.colours import KEY, QUERY, VALUE
+from bert_np.plotting.html import Html, escape, escape_formulas, image, join, tag
+from bert_np.plotting.png import palette_png
 from bert_np.plotting.step_texts import (
     FEW_COLUMNS,
     SMALL,
@@ -27,153 +24,126 @@ from bert_np.plotting.step_texts import (
     trace_place,
 )
 
-SIGNED_MAP = "RdBu_r"
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 64, 768, 16384  # of a picture
-LINE = 18  # pixels: the height of a row
+HEIGHT = 18  # pixels of a row
 LEVELS = 254  # the colours of a picture; one more for masked cells
-SIDE_COLOURS = {"q": QUERY, "k": KEY, "v": VALUE}
+SIDE_COLOURS = {"q": colours.QUERY, "k": colours.KEY, "v": colours.VALUE}
+WIDE_SPACE = " \u00a0 "
 BOX = "max-height:38em;overflow:auto;padding-right:8px"
+SUMMARY = "cursor:pointer;font-size:115%;font-weight:bold;margin-top:8px"
+BLOCK = "border-left:4px solid {};padding:1px 0 1px 12px;margin:14px 0"
+TABLE = "border-collapse:collapse;margin:4px 0"
+CELL = "padding:1px 6px;text-align:right;white-space:nowrap"
+FRAME = "padding:0 6px;text-align:{};white-space:nowrap;vertical-align:top"
+ROW = f"height:{HEIGHT}px;line-height:{HEIGHT}px;font-size:13px"
+RULER = "height:16px;line-height:16px;font-size:11px"
 
 
 def steps_html(steps):
-    """All stages as HTML, in a box that scrolls."""
-    uid = secrets.token_hex(4)
-    return f'<div style="{BOX}">{parts_html(steps, uid)}</div>'
+    """Write all stages as HTML, in a box that scrolls."""
+    return tag("div", parts_html(steps, secrets.token_hex(4)), style=BOX)
 
 
 def parts_html(steps, uid):
-    """The stages in the parts of the model, each with its neighbours."""
-    links = neighbours(steps, uid)
+    """Write the stages by parts of the model, each with its neighbours."""
     blocks = []
-    for part, group in groupby(zip(steps, links), lambda pair: pair[0].part):
-        inner = "".join(block_html(stage, uid, link) for stage, link in group)
-        blocks.append(
-            f'<details open><summary style="cursor:pointer;font-size:115%;'
-            f'font-weight:bold;margin-top:8px">{escape(part)}</summary>{inner}'
-            "</details>"
-        )
-    return "".join(blocks)
+    linked = zip(steps, neighbours(steps, uid))
+    for part, group in groupby(linked, lambda pair: pair[0].part):
+        stages = [block_html(stage, uid, links) for stage, links in group]
+        title = tag("summary", part, style=SUMMARY)
+        blocks.append(tag("details", title, *stages, open=""))
+    return join(blocks)
 
 
 def neighbours(steps, uid):
-    """For each stage the links to the one before and the one after."""
+    """For each stage, write the links to the one before and the one after."""
 
     def link(stage, form):
         if stage is None:
             return ""
-        title = form.format(f"{stage.number} {escape(stage.name)}")
-        return f'<a href="#{uid}-{stage.number}">{title}</a>'
+        title = form.format(f"{stage.number} {stage.name}")
+        return tag("a", title, href=f"#{uid}-{stage.number}")
 
     around = [None, *steps, None]
     pairs = zip(around, around[2:])
-    return [
-        f"{link(before, '← {}')} &nbsp; {link(after, '{} →')}"
-        for before, after in pairs
-    ]
+    return [join([link(a, "← {}"), link(b, "{} →")], WIDE_SPACE) for a, b in pairs]
 
 
 def stage_html(stage):
-    """One stage by itself as HTML."""
+    """Write one stage by itself as HTML."""
     return block_html(stage, secrets.token_hex(4), "")
 
 
 def block_html(stage, uid, links):
-    """One stage as a block: its words, its numbers, its neighbours."""
-    colour = SIDE_COLOURS.get(stage.path.rpartition(".")[2], "#8C8C8C")
-    head = (
-        f'<b id="{uid}-{stage.number}">{stage.number} · {escape(stage.name)}</b> '
-        f"&nbsp; <code>{escape(trace_place(stage.path))}</code>"
-    )
-    lines = [head, escape(stage.sentence)]
+    """Write one stage as a block: its words, its numbers, its neighbours."""
+    title = f"{stage.number} · {stage.name}"
+    name = tag("b", title, id=f"{uid}-{stage.number}")
+    lines = [join([name, tag("code", trace_place(stage.path))], WIDE_SPACE)]
     if stage.folded:
-        lines[1] += f" Output {escape(stage.shape)}: {escape(summary(stage))}"
+        lines.append(f"{stage.sentence} Output {stage.shape}: {summary(stage)}")
     else:
-        lines += [equation_html(stage.equation), escape(stage.shape)]
-        lines += [numbers_html(stage), *map(plain, stage.notes)]
-    lines.append(f'<span style="font-size:90%">{links}</span>')
-    body = "".join(f'<div style="margin:3px 0">{line}</div>' for line in lines if line)
-    return (
-        f'<div style="border-left:4px solid {colour};padding:1px 0 1px 12px;'
-        f'margin:14px 0">{body}</div>'
-    )
-
-
-def plain(text):
-    r"""Escape a text, and keep a notebook from typesetting it as a formula.
-
-    >>> plain("<b> $x$")
-    '&lt;b&gt; <span>$</span>x<span>$</span>'
-    """
-    return re.sub(r"[$\\]", r"<span>\g<0></span>", escape(text))
+        lines += [stage.sentence, equation_html(stage.equation), stage.shape]
+        lines += [numbers_html(stage), *map(escape_formulas, stage.notes)]
+    lines.append(tag("span", links, style="font-size:90%"))
+    colour = SIDE_COLOURS.get(stage.path.rpartition(".")[2], colours.HATCH)
+    body = [tag("div", line, style="margin:3px 0") for line in lines]
+    return tag("div", *body, style=BLOCK.format(colour))
 
 
 def name_html(name):
-    """The name of a row or column: a number, then perhaps a token."""
+    """Write the name of a row or column: a number, then perhaps a token."""
     number, _, token = name.partition(" ")
-    return f"{plain(number)} <bdi>{plain(token)}</bdi>" if token else plain(number)
+    words = [escape_formulas(number)]
+    return join(words + [tag("bdi", escape_formulas(token))] * bool(token), " ")
 
 
 def equation_html(equation):
-    """An equation with its subscripts.
+    """Write an equation with its subscripts.
 
     >>> equation_html("q = x W_q")
     '<i style="font-family:serif;font-size:120%">q = x W<sub>q</sub></i>'
     """
-    lowered = re.sub(r"_(\w+)", r"<sub>\1</sub>", escape(equation))
-    return f'<i style="font-family:serif;font-size:120%">{lowered}</i>'
+    lowered = Html(re.sub(r"_(\w+)", r"<sub>\1</sub>", escape(equation)))
+    return tag("i", lowered, style="font-family:serif;font-size:120%")
 
 
 def numbers_html(stage):
-    """The numbers of a stage: a table, a picture, or where they stand."""
+    """Write the numbers of a stage: a table, a picture, or where they stand."""
     if stage.repeats:
-        return f"{escape(summary(stage))}; {escape(stage.repeats)}"
+        return f"{summary(stage)}; {stage.repeats}"
     if stage.values.size <= SMALL or stage.values.dtype.kind in "iu":
-        return table_html(stage) + escape(summary(stage))
-    return picture_html(stage)
+        return join([all_numbers_html(stage), summary(stage)])
+    return drawn_numbers_html(stage)
 
 
-def table_html(stage):
-    """All numbers of a stage with the names of rows and columns."""
-    style = 'style="padding:1px 6px;text-align:right;white-space:nowrap"'
-    rows = [["", *map(name_html, stage.columns)]]
-    rows += [
-        [name_html(name), *row] for name, row in zip(stage.rows, number_texts(stage))
+def all_numbers_html(stage):
+    """Write all numbers of a stage with the names of rows and columns."""
+    names = map(name_html, stage.rows)
+    rows = [[name, *row] for name, row in zip(names, number_texts(stage))]
+    body = [
+        tag("tr", *(tag("td", cell, style=CELL) for cell in row))
+        for row in [["", *map(name_html, stage.columns)], *rows]
     ]
-    body = "".join(
-        "<tr>" + "".join(f"<td {style}>{cell}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    return (
-        '<div style="overflow:auto"><table style="border-collapse:collapse;'
-        f'margin:4px 0">{body}</table></div>'
-    )
+    return tag("div", tag("table", *body, style=TABLE), style="overflow:auto")
 
 
-def picture_html(stage):
-    """A picture of the numbers beside the tokens, with range and a few."""
+def drawn_numbers_html(stage):
+    """Draw the numbers beside the tokens, with their range and a few of them."""
     cells, hidden, block = shrink(stage.values, stage.masked)
     width = max(1, min(24, MOST_COLUMNS // cells.shape[1]))
     limit = colour_limit(stage)
-    image = png(
-        np.repeat(np.repeat(colour_index(cells, hidden, limit), LINE, 0), width, 1),
-        limit,
-    )
-    labels = "".join(
-        f'<div style="height:{LINE}px;line-height:{LINE}px;font-size:13px">'
-        f"{name_html(name)}</div>"
-        for name in stage.rows[:: block[0]]
-    )
-    cell = 'style="padding:0 6px;text-align:{};white-space:nowrap;vertical-align:top"'
-    picture = image_html(image, describe(stage), cells.shape[1] * width)
-    table = (
-        '<table style="border-collapse:collapse;margin:4px 0"><tr>'
-        f'<td {cell.format("right")}><div style="height:16px"></div>{labels}</td>'
-        f"<td {cell.format('left')}>{ruler(cells.shape[1], width, block[1])}"
-        f"{picture}</td></tr></table>"
-    )
+    index = np.repeat(colour_index(cells, hidden, limit), HEIGHT, axis=0)
+    png = scale_png(np.repeat(index, width, axis=1), limit)
+    shape = {"width": cells.shape[1] * width, "style": "display:block;max-width:none"}
+    picture = image(png, describe_stage(stage), **shape)
+    labels = [tag("div", name_html(x), style=ROW) for x in stage.rows[:: block[0]]]
+    above = ruler(cells.shape[1], width, block[1])
+    left = tag("td", tag("div", style=RULER), *labels, style=FRAME.format("right"))
+    right = tag("td", above, picture, style=FRAME.format("left"))
+    table = tag("table", tag("tr", left, right), style=TABLE)
     small = max(stage.values.shape) <= WIDEST_MAP
-    numbers = table_html(stage) if small else few_html(stage)
-    return table + scale_html(stage, limit, block) + numbers
+    numbers = all_numbers_html(stage) if small else few_html(stage)
+    return join([table, scale_html(stage, limit, block), numbers])
 
 
 def shrink(values, masked):
@@ -200,14 +170,9 @@ def blocks(function, array, down, right):
     return function.reduceat(rows, range(0, array.shape[1], right), axis=1)
 
 
-def is_probability(stage):
-    """Whether the colours run from 0 to 1."""
-    return stage.path.endswith(".probs")
-
-
 def colour_limit(stage):
-    """The number that has the last colour; None for probabilities."""
-    if is_probability(stage):
+    """Return the number that has the last colour; None for probabilities."""
+    if stage.path.endswith(".probs"):
         return None
     size = np.abs(stage.values[~stage.masked])
     size = size[np.isfinite(size)]
@@ -215,46 +180,33 @@ def colour_limit(stage):
 
 
 def colour_index(cells, hidden, limit):
-    """The place of each number on the colour scale, 0..254; 255 masked."""
+    """Return the place of each number on the colour scale, 0..254; 255 masked."""
     share = cells if limit is None else (cells / limit + 1) / 2
     share = np.nan_to_num(np.clip(share, 0, 1))
     return np.where(hidden, 255, np.rint(share * LEVELS)).astype(np.uint8)
 
 
-def png(index, limit):
-    """A picture in the 256 colours of its scale, as base64."""
-    scale = matplotlib.colormaps[colours.ATTENTION_MAP if limit is None else SIGNED_MAP]
-    palette = scale(np.linspace(0, 1, LEVELS + 1), bytes=True)[:, :3]
-    masked = matplotlib.colors.to_rgb(colours.MASKED)
-    palette = np.vstack([palette, np.rint(np.multiply(masked, 255))]).astype(np.uint8)
-    image = Image.fromarray(np.ascontiguousarray(index))
-    image.putpalette(palette.tobytes())
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def image_html(data, alt, width):
-    """A picture with its alternative text, at its own size."""
-    return (
-        f'<img alt="{escape(alt)}" width="{width}" style="display:block;'
-        f'max-width:none" src="data:image/png;base64,{data}">'
-    )
+def scale_png(index, limit):
+    """Draw a picture in the 256 colours of its scale, as a PNG."""
+    name = colours.ATTENTION_MAP if limit is None else colours.SIGNED_MAP
+    scale = matplotlib.colormaps[name](np.linspace(0, 1, LEVELS + 1), bytes=True)
+    masked = np.rint(np.multiply(matplotlib.colors.to_rgb(colours.MASKED), 255))
+    return palette_png(index, np.vstack([scale[:, :3], masked]))
 
 
 def ruler(columns, width, block):
-    """The numbers of columns above a picture."""
+    """Write the numbers of columns above a picture."""
     least = 1 if width >= 20 else 40 / width
     step = next(s for s in (1, 2, 5, 10, 20, 50, 100) if s >= least)
-    marks = "".join(
-        f'<span style="display:inline-block;width:{step * width}px">{i * block}</span>'
-        for i in range(0, columns - step + 1, step)
+    style = f"display:inline-block;width:{step * width}px"
+    places = range(0, columns - step + 1, step)
+    return tag(
+        "div", *(tag("span", i * block, style=style) for i in places), style=RULER
     )
-    return f'<div style="height:16px;line-height:16px;font-size:11px">{marks}</div>'
 
 
-def describe(stage):
-    """What the picture shows, in one sentence."""
+def describe_stage(stage):
+    """Describe in one sentence what the picture of a stage shows."""
     rows, columns = stage.values.shape
     return (
         f"{stage.name}, {stage.part}: {rows} rows, {stage.rows[0]} to "
@@ -263,9 +215,10 @@ def describe(stage):
 
 
 def scale_html(stage, limit, block):
-    """The colour scale, what it leaves out, and the range."""
+    """Write the colour scale, what it leaves out, and the range."""
     low, high = ("0", "1") if limit is None else (f"{-limit:.3g}", f"{limit:.3g}")
-    bar = png(np.repeat(np.arange(LEVELS + 1, dtype=np.uint8)[None], 10, 0), limit)
+    png = scale_png(np.repeat(np.arange(LEVELS + 1)[None], 10, axis=0), limit)
+    bar = image(png, "", width=120, style="display:inline-block;max-width:none")
     words = [summary(stage)]
     if limit is not None:
         words.append("stronger ones have the end colours")
@@ -273,15 +226,14 @@ def scale_html(stage, limit, block):
         words.append("grey: masked")
     if max(block) > 1:
         words.append(f"drawn as the strongest of each {block[0]} × {block[1]} numbers")
-    image = image_html(bar, "", 120).replace("display:block", "display:inline-block")
-    return f"<div>{low} {image} {high} &nbsp; {escape('; '.join(words))}</div>"
+    return tag("div", join([low, bar, high], " "), WIDE_SPACE, "; ".join(words))
 
 
 def few_html(stage):
-    """The first numbers of the first rows."""
+    """Write the first numbers of the first rows."""
     form = number_format(stage.values[~stage.masked])
     words = [
         f"{name}: {', '.join(format(x, form) for x in row[:FEW_COLUMNS])}, …"
         for name, row in zip(stage.rows[:2], stage.values.tolist())
     ]
-    return f"<div>first numbers of {plain('; '.join(words))}</div>"
+    return tag("div", escape_formulas(f"first numbers of {'; '.join(words)}"))

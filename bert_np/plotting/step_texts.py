@@ -5,7 +5,7 @@ import textwrap
 
 import numpy as np
 
-from bert_np.plotting.labels import terminal_columns
+from bert_np.plotting.labels import fill_columns, terminal_columns
 
 WIDTH = 100  # columns of a terminal
 INDENT = 4
@@ -41,7 +41,7 @@ def number_format(values):
 
 
 def number_texts(stage):
-    """The numbers of a stage as strings: a list for each row."""
+    """Return the numbers of a stage as strings, one list for each row."""
     form = number_format(stage.values[~stage.masked]) if not stage.masked.all() else "d"
     return [
         ["masked" if hidden else format(value, form) for value, hidden in zip(*row)]
@@ -50,7 +50,7 @@ def number_texts(stage):
 
 
 def summary(stage):
-    """The smallest and largest number and the mean, masked ones left out."""
+    """Describe the range and the mean of the numbers that are not masked."""
     values = stage.values[~stage.masked]
     if values.size == 0:
         return "every key is masked"
@@ -62,22 +62,16 @@ def summary(stage):
 
 
 def stage_text(stage):
-    """A stage as plain text of at most 100 columns."""
+    """Write a stage as plain text of at most 100 columns."""
     head = f"{stage.number}. {stage.name} · {stage.part} · {trace_place(stage.path)}"
     if stage.folded:
         lines = [f"{stage.sentence} Output {stage.shape}: {summary(stage)}"]
     else:
-        lines = [
-            stage.sentence,
-            stage.equation,
-            stage.shape,
-            summary(stage),
-            *stage.notes,
-        ]
-        lines += [stage.repeats] if stage.repeats else []
+        lines = [stage.sentence, stage.equation, stage.shape, summary(stage)]
+        lines += [*stage.notes, stage.repeats]
     body = [wrapped for line in lines for wrapped in wrap(line)]
     if not stage.repeats and not stage.folded:
-        body += table(stage)
+        body += number_table(stage)
     return "\n".join([head, *(" " * INDENT + line for line in body)])
 
 
@@ -86,8 +80,8 @@ def wrap(line):
     return textwrap.wrap(line, WIDTH - INDENT, subsequent_indent="  ")
 
 
-def table(stage):
-    """The numbers with their names: all of them, or the first few."""
+def number_table(stage):
+    """Write the numbers with their names: all of them, or the first few."""
     rows, columns = stage.values.shape
     if rows * columns > SMALL and max(rows, columns) > WIDEST_MAP:
         rows, columns = min(rows, FEW_ROWS), min(columns, FEW_COLUMNS)
@@ -99,25 +93,18 @@ def table(stage):
     lines = []
     for start in range(0, columns, step):
         part = slice(start, min(columns, start + step))
-        lines.append(
-            " " * side + "".join(heading(name, cell) for name in stage.columns[part])
-        )
-        lines += [
-            pad(name, side) + "".join(x.rjust(cell) for x in row[part]) + more
-            for name, row in zip(stage.rows, cells)
-        ]
+        names = "".join(heading(name, cell) for name in stage.columns[part])
+        lines.append(" " * side + names)
+        for name, row in zip(stage.rows, cells):
+            numbers = "".join(x.rjust(cell) for x in row[part])
+            lines.append(fill_columns(name, side) + numbers + more)
     left = len(stage.values) - rows
     return lines + [f"… and {left} more row{'s' * (left > 1)}"] * (left > 0)
 
 
 def heading(name, cell):
-    """The name of a column, cut to fit: its number comes first."""
+    """Write the name of a column, cut to fit: its number comes first."""
     kept = name
     while terminal_columns(kept) > cell - 1:
         kept = kept[:-1]
-    return " " * (cell - terminal_columns(kept)) + kept
-
-
-def pad(name, side):
-    """A name, filled with blanks to so many columns."""
-    return name + " " * (side - terminal_columns(name))
+    return fill_columns(kept, cell, right=True)

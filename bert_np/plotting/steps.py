@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_np.analysis.checks import as_floats
 from bert_np.errors import BertError, short
+from bert_np.plotting.checks import check_integer, list_texts
+from bert_np.plotting.html import write_page
 from bert_np.plotting.labels import token_text
-from bert_np.plotting.pages import write_page
-from bert_np.plotting.preparation import check_tokens, to_array
 from bert_np.plotting.stage_texts import (
     FOLDED_NAME,
     FOLDED_SENTENCE,
@@ -43,13 +44,13 @@ class Stage:
     values : ndarray of shape (R, C), read-only
         The numbers shown: a row for each token, or one row.
     masked : bool ndarray of shape (R, C)
-        Where a number only says that the key is masked.
+        True if a number only says that the key is masked.
     rows, columns : tuple of str
         What the rows and columns are called.
     notes : tuple of str
         Remarks, such as the likeliest words.
     repeats : str
-        The earlier stage that has the same numbers, where there is one.
+        The earlier stage that has the same numbers, if there is one.
     folded : bool
         Whether it stands for a whole layer.
     """
@@ -110,17 +111,12 @@ class Steps(tuple):
         Returns
         -------
         Path
-
-        Raises
-        ------
-        BertError
-            Where the file cannot be written.
         """
         return write_page(path, "The forward pass", parts_html(self, "s"))
 
 
 class Choice(NamedTuple):
-    """What of a trace is shown."""
+    """Which part of a trace is shown."""
 
     row: int
     layers: tuple
@@ -147,19 +143,19 @@ def step_through(
     Parameters
     ----------
     trace : dict
-        Filled by ``bert(..., trace=trace)``, and by the heads where they
+        Filled by ``bert(..., trace=trace)``, and by the heads if they
         ran.
     tokens : list of T str, optional
         The tokens of that row of the batch, padding included.
     row : int
         The sentence: its row in the batch, 0..B-1.
     layers : int or list of int
-        The layers to show in detail; each other one is a single stage,
-        its output.
+        The layers to show in detail; each of the others is a single
+        stage, its output.
     head : int
         The head to show, 0..A-1.
     crop : bool
-        Leave out padding, as the masked scores tell it.
+        Leave out padding, which is known from the masked scores.
     input_ids : ndarray of shape (B, T) or (T,), optional
         Adds a first stage, the ids.
     vocabulary : list of V str, optional
@@ -170,12 +166,6 @@ def step_through(
     Steps
         Stages in the order of computation. In a notebook it shows itself
         as HTML, printed as text of at most 100 columns.
-
-    Raises
-    ------
-    BertError
-        Where the trace is none of a model, a number is out of range, or
-        tokens and trace differ in length.
     """
     arrays = known_arrays(trace)
     choice = choose(arrays, tokens, row, layers, head, crop, vocabulary)
@@ -190,7 +180,7 @@ def step_through(
 
 
 def known_arrays(trace):
-    """The trace flat, {path: array}, or what is wrong with it."""
+    """Return a trace as {path: array}."""
     if not isinstance(trace, dict):
         raise BertError(
             f"trace is a {type(trace).__name__}, "
@@ -205,14 +195,14 @@ def known_arrays(trace):
 
 
 def known_array(path, values):
-    """One stage of a trace as an array, or what is wrong with it."""
+    """Return one stage of a trace as an array."""
     text = STAGE_TEXTS.get(key_of(path))
     if text is None or path == "input_ids":
         raise BertError(
             f"trace has {path!r}, which is no stage of the model; "
             "allowed: what bert(..., trace=trace) has filled"
         )
-    array = to_array(f"trace: {path}", values)
+    array = as_floats(f"trace: {path}", values)
     axes = text.axes.split()
     if array.ndim != len(axes):
         raise BertError(
@@ -224,7 +214,7 @@ def known_array(path, values):
 
 
 def key_of(path):
-    """The key of STAGE_TEXTS for a path.
+    """Return the key of STAGE_TEXTS for a path.
 
     >>> key_of("layers.11.attention.q")
     'layers.attention.q'
@@ -233,13 +223,13 @@ def key_of(path):
 
 
 def layer_of(path):
-    """The number of the layer of a path, or None."""
+    """Return the number of the layer of a path, or None."""
     match = re.match(r"layers\.(\d+)\.", path)
     return int(match[1]) if match else None
 
 
 def is_shown(path, layers):
-    """Whether a stage is shown: of other layers only the output is."""
+    """Return whether a stage is shown: of other layers only the output is."""
     layer = layer_of(path)
     return layer is None or layer in layers or path == f"layers.{layer}.output"
 
@@ -250,17 +240,18 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
     for path, array in arrays.items():
         for letter, size in zip(STAGE_TEXTS[key_of(path)].axes.split(), array.shape):
             sizes.setdefault(letter, size)
-    numbers = [layer_of(path) for path in arrays if layer_of(path) is not None]
-    check_index("row", row, sizes.get("B", 1))
-    check_index("head", head, sizes.get("A", 1))
+    last = max((layer_of(path) or 0 for path in arrays), default=0)
+    check_integer("row", row, 0, sizes.get("B", 1) - 1)
+    check_integer("head", head, 0, sizes.get("A", 1) - 1)
     layers = (layers,) if np.ndim(layers) == 0 else tuple(layers)
     for layer in layers:
-        check_index("layers", layer, max(numbers, default=0) + 1)
+        check_integer("layers", layer, 0, last)
     length = sizes.get("T", 1)
-    tokens = fitting_tokens(tokens, length)
+    if tokens is not None:
+        tokens = list_texts("tokens", tokens, length, "position of the trace")
     if not isinstance(crop, bool):
         raise BertError(f"crop = {short(crop)}, allowed: True, False")
-    check_vocabulary(vocabulary, sizes.get("V"))
+    check_word_names(vocabulary, sizes.get("V"))
     keep = np.flatnonzero(real_positions(arrays, row, length) | (not crop))
     labels = tuple(
         f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}" for i in keep
@@ -268,26 +259,8 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
     return Choice(row, layers, head, keep, labels, length, vocabulary)
 
 
-def check_index(name, value, size):
-    """Refuse an index outside 0..size-1."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 0 <= value < size:
-        raise BertError(f"{name} = {short(value)}, allowed: 0..{size - 1}")
-
-
-def fitting_tokens(tokens, length):
-    """The tokens as a list, or None; refuse another number of them."""
-    tokens = None if tokens is None else check_tokens(tokens)
-    if tokens is not None and len(tokens) != length:
-        raise BertError(
-            f"tokens has {len(tokens)} entries, but the trace has "
-            f"{length} positions; the two must be equal"
-        )
-    return tokens
-
-
-def check_vocabulary(vocabulary, size):
-    """Refuse names of words that do not fit the logits."""
+def check_word_names(vocabulary, size):
+    """Check that the names of words fit the logits."""
     if vocabulary is None:
         return
     if not isinstance(vocabulary, (list, tuple)):
@@ -302,7 +275,7 @@ def check_vocabulary(vocabulary, size):
 
 
 def real_positions(arrays, row, length):
-    """True where a key is seen; everywhere where the trace has no mask."""
+    """Mark the visible keys; all, if the trace has no mask or masks every key."""
     for path, scores in arrays.items():
         if path.endswith(".masked_scores"):
             seen = ~is_masked(path, scores[row]).all(axis=(0, 1))
@@ -311,14 +284,14 @@ def real_positions(arrays, row, length):
 
 
 def is_masked(path, values):
-    """True where a masked score only says that the key is masked."""
+    """Mark the masked scores that only say that the key is masked."""
     if not path.endswith(".masked_scores"):
         return np.zeros(values.shape, bool)
     return values <= np.finfo(values.dtype).min
 
 
 def one_row(input_ids, choice):
-    """The ids of the sentence, (T,), or what is wrong with them."""
+    """Return the ids of the sentence, (T,)."""
     try:
         ids = np.asarray(input_ids)
     except ValueError:  # rows of different lengths
@@ -334,34 +307,34 @@ def one_row(input_ids, choice):
 
 
 def make_stage(number, path, array, choice):
-    """One stage: its words, and the numbers of the sentence and head."""
+    """Make one stage: its words, and the numbers of the sentence and head."""
     text, layer = STAGE_TEXTS[key_of(path)], layer_of(path)
     axes = text.axes.split()
-    values, rows, columns = select(array, axes, choice)
+    values, rows, columns = shown_values(array, axes, choice)
     folded = layer is not None and layer not in choice.layers
-    name, sentence = text[:2]
+    name, sentence = text.name, text.sentence
     if folded:
         name, sentence = FOLDED_NAME, FOLDED_SENTENCE.format(layer)
     return Stage(
-        number,
-        path,
-        PARTS.get(path.split(".")[0], f"Layer {layer}"),
-        name,
-        sentence,
-        text.equation,
-        shape_text(axes, array.shape, len(rows), choice),
-        values,
-        is_masked(path, values),
-        rows,
-        columns,
-        tuple(best_words(path, values, rows, choice.vocabulary)),
-        "",
-        folded,
+        number=number,
+        path=path,
+        part=PARTS.get(path.split(".")[0], f"Layer {layer}"),
+        name=name,
+        sentence=sentence,
+        equation=text.equation,
+        shape=shape_text(axes, array.shape, len(rows), choice),
+        values=values,
+        masked=is_masked(path, values),
+        rows=rows,
+        columns=columns,
+        notes=tuple(best_words(path, values, rows, choice.vocabulary)),
+        repeats="",
+        folded=folded,
     )
 
 
 def mark_repeated(stage, earlier):
-    """The stage, with a word on the last one that has the same numbers."""
+    """Add to a stage which earlier one last had the same numbers, if any."""
     for other in reversed(earlier):
         if np.array_equal(other.values, stage.values):
             where = f"stage {other.number}, {other.name}"
@@ -369,8 +342,8 @@ def mark_repeated(stage, earlier):
     return stage
 
 
-def select(array, axes, choice):
-    """The numbers of one sentence and head, with names: (R, C), R, C."""
+def shown_values(array, axes, choice):
+    """Return the numbers of one sentence and head, with names: (R, C), R, C."""
     if "B" in axes:
         array = array[choice.row]
     if "A" in axes:
@@ -390,7 +363,7 @@ def select(array, axes, choice):
 
 
 def positions(length, choice):
-    """Names and indices of the positions shown.
+    """Return the names and indices of the positions shown.
 
     The MLM head may have run on some positions only; those are counted.
     """
@@ -400,7 +373,7 @@ def positions(length, choice):
 
 
 def shape_text(axes, shape, rows, choice):
-    """Name the axes of the array, and say what of it is shown."""
+    """Name the axes of the array, and describe which part of it is shown."""
     named = ", ".join(
         f"{axis} {size}" if axis != "2" else axis for axis, size in zip(axes, shape)
     )
@@ -413,7 +386,7 @@ def shape_text(axes, shape, rows, choice):
 
 
 def best_words(path, values, rows, vocabulary):
-    """For each row of MLM logits, the words with the highest ones."""
+    """For each row of MLM logits, name the words with the highest ones."""
     if path != "mlm.logits":
         return
     names = list(vocabulary or [])

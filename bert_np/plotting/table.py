@@ -1,31 +1,33 @@
 """One attention map as an HTML table without any script."""
 
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from matplotlib.colors import to_hex
 
 from bert_np.errors import BertError
 from bert_np.plotting import colours
-from bert_np.plotting.drawing import check_decimals
+from bert_np.plotting.checks import check_integer
+from bert_np.plotting.drawing import format_numbers
 from bert_np.plotting.figure import check_title
-from bert_np.plotting.labels import terminal_columns, token_text
-from bert_np.plotting.preparation import prepare
+from bert_np.plotting.html import Html, join, tag
+from bert_np.plotting.labels import fill_columns, terminal_columns, token_text
+from bert_np.plotting.preparation import prepare_maps
 
 MOST_TOKENS = 40
-PLAIN = "background:#fff;color:#000"
+BLACK_ON_WHITE = "background:#fff;color:#000"
 QUERY_STYLE = f"background:#fff;color:{colours.QUERY};text-align:right"
 KEY_STYLE = f"background:#fff;color:{colours.KEY};text-align:center"
 MASKED_STYLE = f"background:{colours.MASKED};color:#000;text-align:center"
 MASKED_NOTE = "grey: masked; \u2020: masked and yet above 0"
+CORNER = "query \\ key"
 
 
 @dataclass(frozen=True)
 class AttentionTable:
     """A table that notebooks show as HTML and terminals as text."""
 
-    html: str
+    html: Html
     text: str
 
     def _repr_html_(self):
@@ -41,7 +43,7 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
     Row i shows how token i spreads its attention over the tokens. The
     last column holds the sums of the rows, the last row the sums of the
     columns. Colours and texts of the cells stand in the cells, so the
-    table stays whole where a notebook is not trusted.
+    table stays whole in a notebook that is not trusted.
 
     Parameters
     ----------
@@ -56,16 +58,12 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
     title : str, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
-        segment_ids, between: see `prepare`.
+        segment_ids, between: see `prepare_maps`.
 
     Returns
     -------
     AttentionTable
         HTML in a notebook, text elsewhere.
-
-    Raises
-    ------
-    BertError
 
     >>> attention_table([[0.75, 0.25], [0.5, 0.5]], ["cat", "sat"])
     query \ key   cat   sat   sum
@@ -73,8 +71,8 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
     sat          0.50  0.50  1.00
     sum          1.25  0.75
     """
-    data = prepare(probs, tokens, 2, **choices)
-    check_decimals(decimals)
+    data = prepare_maps(probs, tokens, 2, **choices)
+    check_integer("decimals", decimals, 1, 6)
     check_title(title)
     if max(data.probs.shape) > MOST_TOKENS:
         raise BertError(
@@ -82,77 +80,73 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
             f"{MOST_TOKENS}: take a shorter text, crop=True, or plot_attention"
         )
     lines = [line for line in (title, *data.notes) if line]
+    cells = sum_cells(data.probs, decimals)
     return AttentionTable(
-        map_html(data.probs, data, decimals, lines, power),
-        map_text(data, decimals, lines),
+        map_html(data.probs, data, cells, lines, power), map_text(data, cells, lines)
     )
 
 
-def map_html(probs, data, decimals=2, lines=(), power=1.0):
-    """Give the HTML of one map, (Tq, Tk), of prepared data."""
-    names, keys = (
-        [escape(token_text(token)) for token in tokens]
-        for tokens in (data.queries, data.keys)
+def sum_cells(probs, decimals=2):
+    """Write a map (Tq, Tk) as texts with its sums, (Tq + 1, Tk + 1)."""
+    whole = np.block(
+        [[probs, probs.sum(axis=1, keepdims=True)], [probs.sum(axis=0), 0]]
     )
+    cells = format_numbers(whole, decimals).astype(object)
+    cells[-1, -1] = ""
+    return cells
+
+
+def map_html(probs, data, cells, lines=(), power=1.0):
+    """Write one map, (Tq, Tk), of prepared data as HTML."""
+    names, keys = [
+        [token_text(token) for token in tokens] for tokens in (data.queries, data.keys)
+    ]
     colour = cell_colours(probs, power)
     if not data.visible.all():
         lines = [*lines, MASKED_NOTE]
-    rows = [header_html(keys)]
+    header = [tag("th", tag("bdi", key), style=KEY_STYLE) for key in keys]
+    corner, end = (tag("th", text, style=BLACK_ON_WHITE) for text in (CORNER, "sum"))
+    rows = [tag("tr", corner, *header, end)]
     for i, name in enumerate(names):
-        cells = "".join(
-            cell_html(
-                f"{probs[i, j]:.{decimals}f}",
-                f"{name} attends to {key}",
-                colour[i][j],
-                data.visible[i, j],
+        shown = [
+            cell_html(text, f"{name} attends to {key}", colour[i][j], visible)
+            for j, (text, key, visible) in enumerate(
+                zip(cells[i], keys, data.visible[i])
             )
-            for j, key in enumerate(keys)
-        )
-        rows.append(
-            f'<tr><th style="{QUERY_STYLE}"><bdi>{name}</bdi></th>{cells}'
-            f'<td style="{PLAIN}">{probs[i].sum():.{decimals}f}</td></tr>'
-        )
-    sums = "".join(
-        f'<td style="{PLAIN};text-align:center">{total:.{decimals}f}</td>'
-        for total in probs.sum(axis=0)
-    )
-    rows.append(
-        f'<tr><th style="{PLAIN};text-align:right">sum</th>{sums}'
-        f'<td style="{PLAIN}"></td></tr>'
-    )
-    return table_html(rows, lines)
+        ]
+        shown.append(tag("td", cells[i, -1], style=BLACK_ON_WHITE))
+        rows.append(query_row(name, shown))
+    centred = f"{BLACK_ON_WHITE};text-align:center"
+    sums = [tag("td", total, style=centred) for total in cells[-1]]
+    name = tag("th", "sum", style=f"{BLACK_ON_WHITE};text-align:right")
+    return frame_html([*rows, tag("tr", name, *sums)], lines)
 
 
-def table_html(rows, lines):
-    """Give the HTML of a table of these rows, with lines of text above."""
-    caption = "<br>".join(escape(token_text(line, 200)) for line in lines)
-    caption = f'<caption style="{PLAIN};text-align:left">{caption}</caption>'
-    return f'<table style="{PLAIN}">{caption if lines else ""}{"".join(rows)}</table>'
+def query_row(name, cells):
+    """Write the row of one query."""
+    return tag("tr", tag("th", tag("bdi", name), style=QUERY_STYLE), *cells)
 
 
-def header_html(names):
-    """Give the HTML of the row of keys; names are escaped already."""
-    keys = "".join(f'<th style="{KEY_STYLE}"><bdi>{name}</bdi></th>' for name in names)
-    return (
-        f'<tr><th style="{PLAIN}">query \\ key</th>{keys}'
-        f'<th style="{PLAIN}">sum</th></tr>'
-    )
+def frame_html(rows, lines):
+    """Write a table of these rows, with lines of text above."""
+    texts = join([token_text(line, 200) for line in lines], tag("br"))
+    caption = tag("caption", texts, style=f"{BLACK_ON_WHITE};text-align:left")
+    return tag("table", *[caption] * bool(lines), *rows, style=BLACK_ON_WHITE)
 
 
 def cell_html(value, words, colour, visible):
-    """Give the HTML of one cell: its value, its words, its colours."""
-    background, ink = colour
-    style, mark = f"background:{background};color:{ink};text-align:center", value
+    """Write one cell: its value, its words, its colours."""
+    style, mark = f"background:{colour[0]};color:{colour[1]};text-align:center", value
     if not visible:
         words += ", masked"
         mark = f"{value}\u2020"
         if float(value) == 0:
             style, mark = MASKED_STYLE, "\u2013"
-    return f'<td style="{style}" title="{words}: {value}">{mark}</td>'
+    return tag("td", mark, style=style, title=f"{words}: {value}")
 
 
 def cell_colours(probs, power=1.0):
-    """Give (background, text colour) of each cell of a map, (Tq, Tk)."""
+    """Return (background, text colour) of each cell of a map, (Tq, Tk)."""
     shades = colours.attention_colour_map()(colours.attention_norm(power)(probs))
     return [
         [(to_hex(shade), colours.text_colour(shade[:3])) for shade in row]
@@ -160,25 +154,17 @@ def cell_colours(probs, power=1.0):
     ]
 
 
-def map_text(data, decimals=2, lines=()):
-    """Give a prepared map, (Tq, Tk), as lines of aligned text."""
-    names = [token_text(token) for token in data.queries]
-    sums = np.append(data.probs.sum(axis=0), np.nan)
-    body = np.column_stack([data.probs, data.probs.sum(axis=1)])
-    rows = [["query \\ key", *map(token_text, data.keys), "sum"]]
-    for name, row in zip([*names, "sum"], [*body, sums]):
-        rows.append([name, *("" if np.isnan(p) else f"{p:.{decimals}f}" for p in row)])
-    widths = [max(map(terminal_columns, column)) for column in zip(*rows)]
-    texts = [
+def map_text(data, cells, lines=()):
+    """Write a prepared map, (Tq, Tk), as lines of aligned text."""
+    names = [CORNER, *map(token_text, data.queries), "sum"]
+    columns = zip([*map(token_text, data.keys), "sum"], *cells)
+    table = [names, *map(list, columns)]
+    widths = [max(map(terminal_columns, column)) for column in table]
+    rows = [
         "  ".join(
-            [pad(row[0], widths[0], right=True), *map(pad, row[1:], widths[1:])]
+            fill_columns(text, width, right=place > 0)
+            for place, (text, width) in enumerate(zip(row, widths))
         ).rstrip()
-        for row in rows
+        for row in zip(*table)
     ]
-    return "\n".join([*(token_text(line, 200) for line in lines), *texts])
-
-
-def pad(text, width, right=False):
-    """Fill a text with spaces, on its left or on its right."""
-    space = " " * (width - terminal_columns(text))
-    return text + space if right else space + text
+    return "\n".join([*(token_text(line, 200) for line in lines), *rows])

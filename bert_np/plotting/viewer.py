@@ -5,7 +5,6 @@ import json
 import re
 import uuid
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from string import Template
 
@@ -23,16 +22,24 @@ from bert_np.plotting.attention_maps import (
     plot_heads,
     plot_model,
 )
+from bert_np.plotting.checks import check_probs
 from bert_np.plotting.figure import AXIS_SIZE, NotebookFigure, check_title
+from bert_np.plotting.html import Html, image, join, tag, write_page
 from bert_np.plotting.labels import token_text
-from bert_np.plotting.pages import write_page
-from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, check_maps, prepare
-from bert_np.plotting.table import QUERY_STYLE, cell_colours, map_html, table_html
+from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, prepare_maps
+from bert_np.plotting.table import (
+    cell_colours,
+    frame_html,
+    map_html,
+    query_row,
+    sum_cells,
+)
 
 MOST_TOKENS = 64
 MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens
 STRONGEST = 3  # keys of a row in the table of a long text
 ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
+COLOURS = ("QUERY", "KEY", "MASKED", "HATCH")  # named in the style sheet
 SPECIAL_CHOICES = {
     "show": "shown",
     "hide": "hidden, rows as they are",
@@ -44,27 +51,26 @@ SPECIAL_CHOICES = {
 class AttentionViewer:
     """A picture, a table and an interactive viewer of the same maps.
 
-    A notebook shows the picture first, then the viewer; where scripts
-    may not run, the table stands in the place of the viewer.
+    A notebook shows the picture first, then the viewer; if it does not
+    run scripts, the table stands in place of the viewer.
     """
 
     figure: NotebookFigure
-    table: str
+    table: Html
     data: str
     title: str
 
     def _ipython_display_(self):
         from IPython.display import display
 
+        html = viewer_html(self.table, self.data)
         display(self.figure)
-        display(
-            {"text/html": viewer_html(self.table, self.data), "text/plain": repr(self)},
-            raw=True,
-        )
+        display({"text/html": html, "text/plain": repr(self)}, raw=True)
 
     def _repr_html_(self):
-        picture = picture_html(self.figure)
-        return viewer_html(f"{picture}\n{self.table}", self.data)
+        png, words = self.figure._repr_png_(), self.figure.description
+        picture = image(png, words, style="max-width:100%")
+        return viewer_html(join([picture, self.table], "\n"), self.data)
 
     def __repr__(self):
         return (
@@ -83,10 +89,6 @@ class AttentionViewer:
         Returns
         -------
         Path
-
-        Raises
-        ------
-        BertError
         """
         return write_page(path, self.title, self._repr_html_())
 
@@ -107,9 +109,9 @@ def attention_viewer(
     """Make an interactive viewer of attention maps.
 
     The head view joins each query to the keys by lines that are as
-    opaque as the attention; the matrix view shows the same head as a
-    map; thumbnails choose the layer and the head. Tokens are chosen by
-    pointer or keyboard, and a sentence states the value.
+    opaque as the attention is large; the matrix view shows the same head
+    as a map; thumbnails choose the layer and the head. Tokens are chosen
+    by pointer or keyboard, and a sentence states the value.
 
     Parameters
     ----------
@@ -127,31 +129,25 @@ def attention_viewer(
         What happens to [CLS] and [SEP] at first; a menu changes it.
     mean, between, **choices
         attention_mask, visible, crop, merge_words, segment_ids: see
-        `prepare`. With `between`, `special` stays as it is given.
+        `prepare_maps`. With `between`, `special` cannot be changed.
 
     Returns
     -------
     AttentionViewer
         Shows itself in a notebook; `save(path)` writes a page.
-
-    Raises
-    ------
-    BertError
     """
     check_title(title)
-    maps, _ = check_maps(only_sentence(probs), tokens)
+    maps, _ = check_probs(only_sentence(probs), tokens)
     maps, names = choose_maps(maps, tokens, layers, heads)
     choices |= {"mean": mean, "between": between}
-    start = prepare(maps, tokens, 4, special=special, **choices)
-    shown = start if between else prepare(maps, tokens, 4, **choices)
+    start = prepare_maps(maps, tokens, 4, special=special, **choices)
+    shown = start if between else prepare_maps(maps, tokens, 4, **choices)
     check_size(shown.probs)
     names = [
         None if axis in (mean or "") else numbers
         for axis, numbers in zip(("layers", "heads"), names)
     ]
-    figure = draw_picture(
-        maps, tokens, names, title, power=power, special=special, **choices
-    )
+    choices |= {"power": power, "special": special}
     data = {
         "title": token_text(title or "Attention", 200),
         "layers": names[0],
@@ -159,9 +155,9 @@ def attention_viewer(
         **pack_maps(shown, special, between is not None),
         **fixed_data(power),
     }
-    return AttentionViewer(
-        figure, draw_table(start, names, power), script_json(data), data["title"]
-    )
+    figure = draw_picture(maps, tokens, names, title, **choices)
+    table = table_beside(start, names, power)
+    return AttentionViewer(figure, table, script_json(data), data["title"])
 
 
 def choose_maps(maps, tokens, layers, heads):
@@ -171,29 +167,28 @@ def choose_maps(maps, tokens, layers, heads):
     -------
     maps : array of shape (L, A, T, T)
     names : [list of int or None, list of int or None]
-        The numbers of the layers and of the heads; None where the maps
+        The numbers of the layers and of the heads; None if the maps
         have no such axis.
     """
     if maps.ndim > 4:
-        prepare(maps, tokens, 4)  # says what is wrong
+        prepare_maps(maps, tokens, 4)  # says what is wrong
     names = []
     for name, chosen, axis in (("layers", layers, -4), ("heads", heads, -3)):
-        if maps.ndim < -axis:
-            if chosen is not None:
-                found = short(chosen)
-                raise BertError(
-                    f"{name} = {found}: probs has shape {maps.shape}, "
-                    f"without an axis of {name}"
-                )
+        if maps.ndim >= -axis:
+            names.append(choose_numbers(name, chosen, maps.shape[axis]))
+            maps = np.take(maps, names[-1], axis=axis)
+        elif chosen is None:
             names.append(None)
         else:
-            names.append(check_numbers(name, chosen, maps.shape[axis]))
-            maps = np.take(maps, names[-1], axis=axis)
+            raise BertError(
+                f"{name} = {short(chosen)}: probs has shape {maps.shape}, "
+                f"without an axis of {name}"
+            )
     return maps.reshape((1,) * (4 - maps.ndim) + maps.shape), names
 
 
-def check_numbers(name, chosen, count):
-    """Give a choice of layers or heads as a list of different int."""
+def choose_numbers(name, chosen, count):
+    """Return a choice of layers or heads as a list of different int."""
     if chosen is None:
         return list(range(count))
     numbers = np.atleast_1d(np.asarray(chosen, dtype=object)).tolist()
@@ -210,7 +205,7 @@ def check_numbers(name, chosen, count):
 
 
 def check_size(probs):
-    """Refuse what is too large for one screen or one page."""
+    """Check that maps fit one screen and one page."""
     cure = "choose fewer with layers= and heads=, or take a shorter text"
     if max(probs.shape[2:]) > MOST_TOKENS:
         raise BertError(
@@ -227,9 +222,7 @@ def check_size(probs):
 def draw_picture(maps, tokens, names, title, **choices):
     """Draw the figure that goes with the viewer, maps (L, A, T, T)."""
     mean = choices["mean"] or ""
-    count = [
-        1 if axis in mean else n for axis, n in zip(("layers", "heads"), maps.shape)
-    ]
+    count = [1 if x in mean else n for x, n in zip(("layers", "heads"), maps.shape)]
     if count == [1, 1]:
         maps = maps if "layers" in mean else maps[0]
         maps = maps if "heads" in mean else maps[..., 0, :, :]
@@ -269,37 +262,31 @@ def renumbered(description, names):
 
 
 def first_place(names):
-    """Say which layer and head come first, as far as they have numbers."""
-    return ", ".join(
-        f"{name} {numbers[0]}"
-        for name, numbers in zip(("layer", "head"), names)
-        if numbers
-    )
+    """Name the layer and head that come first, as far as they have numbers."""
+    pairs = zip(("layer", "head"), names)
+    return ", ".join(f"{name} {numbers[0]}" for name, numbers in pairs if numbers)
 
 
-def draw_table(shown, names, power):
-    """Give the HTML of the first map: all of it, or its strongest keys."""
+def table_beside(shown, names, power):
+    """Write the first map as a table: all of it, or its strongest keys."""
     probs = shown.probs[0, 0]
     lines = [line for line in (first_place(names), *shown.notes) if line]
     if max(probs.shape) <= MOST_NUMBERS:
-        return map_html(probs, shown, lines=lines, power=power)
-    order = np.argsort(-probs, axis=1, kind="stable")[:, :STRONGEST]
+        return map_html(probs, shown, sum_cells(probs), lines, power)
     colour = cell_colours(probs, power)
-    keys = [escape(token_text(key)) for key in shown.keys]
     rows = []
     for i, query in enumerate(shown.queries):
-        cells = "".join(
-            f'<td style="background:{colour[i][j][0]};color:{colour[i][j][1]}">'
-            f"<bdi>{keys[j]}</bdi>: {probs[i, j]:.2f}</td>"
-            for j in order[i]
-        )
-        name = escape(token_text(query))
-        rows.append(f'<tr><th style="{QUERY_STYLE}"><bdi>{name}</bdi></th>{cells}</tr>')
-    return table_html(rows, [*lines, f"The {STRONGEST} strongest keys of each query"])
+        cells = []
+        for j in np.argsort(-probs[i], kind="stable")[:STRONGEST]:
+            style = "background:{};color:{}".format(*colour[i][j])
+            key = tag("bdi", token_text(shown.keys[j]))
+            cells.append(tag("td", key, f": {probs[i, j]:.2f}", style=style))
+        rows.append(query_row(token_text(query), cells))
+    return frame_html(rows, [*lines, f"The {STRONGEST} strongest keys of each query"])
 
 
 def pack_maps(shown, special, fixed):
-    """Give prepared maps as the viewer reads them.
+    """Return prepared maps as the viewer reads them.
 
     Parameters
     ----------
@@ -320,43 +307,37 @@ def pack_maps(shown, special, fixed):
     kept = [key not in ENDS for key in shown.keys]
     fixed = fixed or all(kept) or not any(kept)
     shares = np.zeros(0) if fixed else shown.probs[..., kept].sum(axis=-1)
-    masked = (
-        ""
-        if shown.visible.all()
-        else "".join("01"[not cell] for cell in shown.visible.flat)
-    )
+    masked = "".join("01"[not cell] for cell in shown.visible.flat)
     return {
         "shape": shown.probs.shape,
-        "masked": masked,
+        "masked": masked if "1" in masked else "",
         "remarks": shown.notes,
         "special": "show" if fixed else special,
         "choices": {} if fixed else SPECIAL_CHOICES,
         "queries": [token_text(token) for token in shown.queries],
         "keys": [token_text(token) for token in shown.keys],
-        "values": encode(shown.probs, 255, "u1"),
-        "shares": encode(shares, 65535, "<u2"),
+        "values": pack_numbers(shown.probs, 255, "u1"),
+        "shares": pack_numbers(shares, 65535, "<u2"),
     }
 
 
-def encode(probs, scale, dtype):
-    """Give probabilities as base64 of whole numbers round(scale * p)."""
+def pack_numbers(probs, scale, dtype):
+    """Return probabilities as base64 of whole numbers round(scale * p)."""
     numbers = np.rint(np.clip(probs, 0, 1) * scale).astype(dtype)
     return base64.b64encode(numbers.tobytes()).decode("ascii")
 
 
 def fixed_data(power):
-    """Give what the viewer needs to know besides the maps."""
+    """Return what the viewer needs to know besides the maps."""
     places = colours.attention_norm(power)(np.arange(256) / 255)
     shades = colours.attention_colour_map()(places)
+    dark = ["01"[colours.text_colour(shade[:3]) == "black"] for shade in shades]
+    scale = "attention" if power == 1 else f"attention p, colour at p ** {power:g}:"
     return {
-        "markup": f"<style>{read('viewer.css')}</style>{read('viewer.html')}",
+        "markup": f"<style>{read_part('viewer.css')}</style>{read_part('viewer.html')}",
         "colours": "".join(to_hex(shade)[1:] for shade in shades),
-        "dark": "".join(
-            "01"[colours.text_colour(shade[:3]) == "black"] for shade in shades
-        ),
-        "scale": "attention"
-        if power == 1
-        else f"attention p, colour at p ** {power:g}:",
+        "dark": "".join(dark),
+        "scale": scale,
         "grey": colours.MASKED.lower(),
         "ends": ENDS,
         "notes": SPECIAL_NOTES,
@@ -366,18 +347,12 @@ def fixed_data(power):
     }
 
 
-def read(name):
+def read_part(name):
     """Read a file beside this one, colours filled in, without indents."""
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     text = "".join(f"{line.strip()}\n" for line in text.splitlines())
-    if name.endswith(".css"):
-        text = Template(text).substitute(
-            query=colours.QUERY,
-            key=colours.KEY,
-            masked=colours.MASKED,
-            hatch=colours.HATCH,
-        )
-    return text
+    names = {name.lower(): getattr(colours, name) for name in COLOURS}
+    return Template(text).substitute(names) if name.endswith(".css") else text
 
 
 def script_json(data):
@@ -390,20 +365,12 @@ def script_json(data):
     return text.translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&"})
 
 
-def picture_html(figure):
-    """Give a figure as an image with its description."""
-    png = base64.b64encode(figure._repr_png_()).decode("ascii")
-    return (
-        f'<img alt="{escape(figure.description)}" style="max-width:100%" '
-        f'src="data:image/png;base64,{png}">'
-    )
-
-
 def viewer_html(still, data):
-    """Give what is shown without script, then the script of the viewer."""
+    """Write what is shown without script, then the script of the viewer."""
     name = f"attention-{uuid.uuid4().hex}"
-    return (
-        f'<div id="{name}">\n{still}\n</div>\n<script>(() => {{\n'
-        f"{read('viewer.js')}"
-        f'startViewer(document.getElementById("{name}"), {data});\n}})();</script>'
+    script = Html(
+        f"(() => {{\n{read_part('viewer.js')}"
+        f'startViewer(document.getElementById("{name}"), {data});\n}})();'
     )
+    box = tag("div", "\n", still, "\n", id=name)
+    return join([box, tag("script", script)], "\n")

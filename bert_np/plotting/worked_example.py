@@ -13,6 +13,7 @@ from bert_np.plotting.attention_maps import (
     QUERY_LABEL,
     QUERY_STYLE,
 )
+from bert_np.plotting.checks import check_integer, check_numbers, list_texts
 from bert_np.plotting.colours import (
     FAINT,
     HATCH,
@@ -23,21 +24,15 @@ from bert_np.plotting.colours import (
     attention_norm,
 )
 from bert_np.plotting.drawing import (
-    check_decimals,
     draw_map,
     draw_signed,
-    numbers,
+    format_numbers,
     write_labels,
     write_values,
 )
 from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, key_margin, token_labels, widest
-from bert_np.plotting.preparation import (
-    check_index,
-    check_numbers,
-    check_rows,
-    visibility,
-)
+from bert_np.plotting.preparation import visibility
 
 MOST_ROWS = 24  # tokens up to which bars carry numbers
 SIGNS = "numbers above 0 red, below 0 blue, 0 white"
@@ -48,8 +43,8 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
 
     scores = q kᵀ, scaled = scores / sqrt(D), masked, probs = softmax of
     each row, context = probs v. Above each step stand its formula and
-    its shape; where the cells have room they carry their numbers. The
-    masked step is drawn where `visible` is given.
+    its shape; if the cells have room, they carry their numbers. The
+    masked step is drawn if `visible` is given.
 
     Parameters
     ----------
@@ -58,7 +53,7 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
     v : array of shape (T, Dv)
     tokens : list of T str
     visible : array of shape (T, T) or (T,), optional
-        1 where the query (row) may look at the key (column). Of shape
+        1 if the query (row) may attend to the key (column). Of shape
         (T,), such as an attention mask, it holds for every query.
     decimals : int
         Digits after the point of the numbers, 1 to 6.
@@ -67,14 +62,8 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    q, k, v, tokens = check_head(q, k, v, tokens)
-    check_decimals(decimals)
-    seen = check_visible(visible, len(tokens))
+    q, k, v, tokens, seen = check_head(q, k, v, tokens, visible, decimals)
     steps = compute_steps(q, k, v, seen)
     if visible is None:
         del steps["masked"]
@@ -88,33 +77,25 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
     return finish(axes[0], describe_steps(steps, labels, q.shape[1]))
 
 
-def check_head(q, k, v, tokens):
-    """Check the arrays of one head; give them and the list of tokens."""
-    q, k, v = (
-        check_numbers(name, array, "(T, D)")
-        for name, array in (("q", q), ("k", k), ("v", v))
-    )
-    tokens = check_rows("q", q, tokens)
+def check_head(q, k, v, tokens, visible, decimals):
+    """Return the arrays of one head, its tokens and who may attend to whom."""
+    given = {"q": q, "k": k, "v": v}
+    q, k, v = (check_numbers(name, x, "(T, D)") for name, x in given.items())
+    tokens = list_texts("tokens", tokens, len(q), f"row of q, {q.shape}")
     if k.shape != q.shape:
         raise BertError(f"k has shape {k.shape}, expected that of q, {q.shape}")
     if len(v) != len(q):
         raise BertError(f"v has shape {v.shape}, expected {len(q)} rows as in q")
-    return q, k, v, tokens
-
-
-def check_visible(visible, length):
-    """Give a mask of keys or of cells as (T, T) of bool."""
-    if visible is not None and np.ndim(visible) == 1:
-        return visibility(length, visible)
-    return visibility(length, None, visible)
+    check_integer("decimals", decimals, 1, 6)
+    masks = (visible, None) if np.ndim(visible) == 1 else (None, visible)
+    return q, k, v, tokens, visibility(len(q), *masks)
 
 
 def compute_steps(q, k, v, seen):
-    """Give {step: (formula, array)} in the order of computation."""
+    """Return {step: (formula, array)} in the order of computation."""
     trace = {}
-    context, _ = scaled_dot_product(
-        *(x[None, None] for x in (q, k, v)), visible=seen, trace=trace
-    )
+    heads = (x[None, None] for x in (q, k, v))
+    context, _ = scaled_dot_product(*heads, visible=seen, trace=trace)
     root = math.sqrt(q.shape[1])
     scaled = trace["scores"][0, 0]
     return {
@@ -129,21 +110,18 @@ def compute_steps(q, k, v, seen):
 def step_axes(steps, labels, side, title):
     """Make the figure of the steps and one Axes for each; side in inches."""
     ratios = [1.0] * (len(steps) - 1) + [context_ratio(steps["context"][1])]
-    figure = new_figure(
-        widest(labels) + 0.5 + sum(ratios) * side + 0.2 * len(steps),
-        side + key_margin(labels, side) + 2.1,
-        title,
-    )
-    return figure.subplots(1, len(steps), width_ratios=ratios, squeeze=False)[0]
+    wide = widest(labels) + 0.5 + sum(ratios) * side + 0.2 * len(steps)
+    figure = new_figure(wide, side + key_margin(labels, side) + 2.1, title)
+    return figure.subplots(1, len(steps), width_ratios=ratios)
 
 
 def context_ratio(context):
-    """Give the width of the context by its height: its shape, if it can be."""
+    """Return the width of the context over its height: its shape if possible."""
     return min(1.2, max(0.62, context.shape[1] / len(context)))
 
 
 def draw_step(ax, name, values, seen, side, decimals):
-    """Draw one step; a colour bar stands in for numbers without room."""
+    """Draw one step; without room for numbers it gets a colour bar."""
     if name == "probs":
         image = draw_map(ax, values, seen, attention_norm(), side)
     else:
@@ -156,9 +134,8 @@ def draw_step(ax, name, values, seen, side, decimals):
         ax.set_box_aspect(1 / context_ratio(values) if free else None)
     wide = side * (context_ratio(values) if name == "context" else 1)
     cell = side / len(values), wide / values.shape[1]
-    if not write_values(
-        image, values, cell, decimals, seen if name == "masked" else None
-    ):
+    written = seen if name == "masked" else None
+    if not write_values(image, values, cell, decimals, written):
         bar = ax.figure.colorbar(image, ax=ax, location="bottom", pad=0.06)
         bar.ax.tick_params(labelsize=LABEL_SIZE)
         bar.ax.locator_params(nbins=3)
@@ -179,12 +156,12 @@ def label_step(ax, name, labels, values, side, first):
 
 
 def describe_steps(steps, labels, head_size):
-    """Say which steps are drawn, and one row of them."""
+    """Describe which steps are drawn, and one row of them."""
     probs, context = steps["probs"][1], steps["context"][1]
     key = int(np.argmax(probs[0]))
     return (
         f"The steps of one head of size {head_size} over {len(labels)} tokens: "
-        f"{', '.join(steps)}; query 0 ({labels[0]}) looks most at key {key} "
+        f"{', '.join(steps)}; query 0 ({labels[0]}) attends most to key {key} "
         f"({labels[key]}), {probs[0, key]:.2f}, and its context begins with "
         f"{context[0, 0]:.2f}."
     )
@@ -205,7 +182,7 @@ def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None)
     query : int
         The position of the token that looks, 0 to T - 1.
     visible : array of shape (T, T) or (T,), optional
-        1 where the query may look at the key.
+        1 if the query may attend to the key.
     decimals : int
         Digits after the point of the numbers, 1 to 6.
     title : str, optional
@@ -213,32 +190,22 @@ def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None)
     Returns
     -------
     matplotlib.figure.Figure
-
-    Raises
-    ------
-    BertError
     """
-    q, k, _, tokens = check_head(q, k, k, tokens)
-    check_decimals(decimals)
-    query = check_index("query", query, len(tokens))
-    seen = check_visible(visible, len(tokens))[query]
+    q, k, _, tokens, seen = check_head(q, k, k, tokens, visible, decimals)
+    query = check_integer("query", query, 0, len(tokens) - 1)
     labels = token_labels(tokens)
     height = min(7.0, max(1.2, 0.26 * len(tokens)))
-    cell = 0.12 + 0.09 * (decimals + 2)
-    wide = max(1.6, cell * q.shape[1]) if cell * q.shape[1] < 2.9 else 1.9
-    figure = new_figure(
-        widest(labels) + 3 * wide + 4.9,
-        height + 1.1,
-        title,
-        [] if wide >= cell * q.shape[1] else [SIGNS],
-    )
+    needed = (0.12 + 0.09 * (decimals + 2)) * q.shape[1]  # inches for the numbers
+    wide = max(1.6, needed) if needed < 2.9 else 1.9
+    notes = [] if wide >= needed else [SIGNS]
+    figure = new_figure(widest(labels) + 3 * wide + 4.9, height + 1.1, title, notes)
     axes = figure.subplots(1, 6, width_ratios=[wide] * 3 + [1.1] * 3)
     cell = height / len(tokens), wide / q.shape[1]
     draw_products(axes[:3], q[query], k, query, cell, decimals)
-    steps = compute_steps(q, k, k, np.tile(seen, (len(tokens), 1)))
+    steps = compute_steps(q, k, k, seen)
     sums = [steps[name][1][query] for name in ("scores", "scaled", "probs")]
     for ax, values, name in zip(axes[3:], sums, ("sum", f"/ √{q.shape[1]}", "softmax")):
-        draw_bars(ax, values, seen, height, decimals)
+        draw_key_bars(ax, values, seen[query], height, decimals)
         ax.set_title(name, fontsize=AXIS_SIZE)
     axes[5].set_xlim(0, 1)
     write_labels(axes[0].yaxis, labels, height)
@@ -251,54 +218,45 @@ def draw_products(axes, q, k, query, cell, decimals):
     own = np.zeros(k.shape, dtype=bool)
     own[query] = True
     limit = max(np.abs(q).max(), np.abs(k).max())
-    images = [axes[0].imshow(np.ma.masked_where(~own, own * q), aspect="auto")]
-    images[0].set(norm=draw_signed(axes[1], k, limit).norm)
-    images[0].set_cmap(axes[1].images[0].get_cmap().with_extremes(bad="white"))
-    draw_signed(axes[2], k * q, np.abs(k * q).max())
-    write_values(axes[0].images[0], own * q, cell, decimals, own)
-    write_values(axes[1].images[0], k, cell, decimals)
-    write_values(axes[2].images[0], k * q, cell, decimals)
-    for ax, name, colour in zip(
-        axes, ("query", "keys", "query × key"), (QUERY, KEY, "black")
-    ):
+    alone = axes[0].imshow(np.ma.masked_where(~own, own * q), aspect="auto")
+    keys = draw_signed(axes[1], k, limit)
+    alone.set(norm=keys.norm, cmap=keys.get_cmap().with_extremes(bad="white"))
+    products = draw_signed(axes[2], k * q, np.abs(k * q).max())
+    write_values(alone, own * q, cell, decimals, own)
+    write_values(keys, k, cell, decimals)
+    write_values(products, k * q, cell, decimals)
+    names = {"query": QUERY, "keys": KEY, "query × key": "black"}
+    for ax, (name, colour) in zip(axes, names.items()):
         ax.set_title(name, fontsize=AXIS_SIZE, color=colour)
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set_color(FAINT)
 
 
-def draw_bars(ax, values, seen, inches, decimals):
-    """Draw a bar for each key, its number at the right."""
+def draw_key_bars(ax, values, seen, inches, decimals):
+    """Draw a bar for each key, its number to the right."""
     places = np.arange(len(values))
-    if len(values) <= MOST_ROWS:
-        bars = ax.barh(
-            places,
-            values,
-            height=0.8,
-            color=[NEUTRAL if shown else MASKED for shown in seen],
-        )
-        for bar, shown in zip(bars, seen):
-            bar.set(hatch=None if shown else "////", edgecolor=HATCH, linewidth=0)
-    else:
-        ax.fill_betweenx(places, np.where(seen, values, 0), step="mid", color=NEUTRAL)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set(xticks=[], yticks=[], ylim=(len(values) - 0.5, -0.5))
     ax.spines[:].set_visible(False)
-    if len(values) <= MOST_ROWS:
-        texts = numbers(values, decimals)
-        right = ax.secondary_yaxis("right")
-        right.spines[:].set_visible(False)
-        write_labels(right.yaxis, texts, inches)
-    else:
+    if len(values) > MOST_ROWS:
+        ax.fill_betweenx(places, np.where(seen, values, 0), step="mid", color=NEUTRAL)
         ax.xaxis.set_major_locator(MaxNLocator(2))
         ax.tick_params(labelsize=LABEL_SIZE)
+        return
+    bars = ax.barh(places, values, height=0.8, color=NEUTRAL, linewidth=0)
+    for place in np.flatnonzero(~seen):
+        bars[place].set(facecolor=MASKED, hatch="////", edgecolor=HATCH)
+    right = ax.secondary_yaxis("right")
+    right.spines[:].set_visible(False)
+    write_labels(right.yaxis, format_numbers(values, decimals), inches)
 
 
 def describe_query(labels, query, sums, scaled, probs):
-    """Say which key the query looks at most, with its numbers."""
+    """Describe which key the query attends to most, with its numbers."""
     key = int(np.argmax(probs))
     return (
         f"The query of {labels[query]} (position {query}) against "
-        f"{len(labels)} keys: the largest share is {probs[key]:.2f}, for "
+        f"{len(labels)} keys: the largest probability is {probs[key]:.2f}, for "
         f"{labels[key]} (key {key}), from the sum {sums[key]:.2f}, scaled "
         f"{scaled[key]:.2f}."
     )

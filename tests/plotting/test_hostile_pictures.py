@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plotting.odd_pictures import CASES, MAPS, TRACE
 
 from bert_np import BertError, plotting
-from bert_np.plotting.pages import PAGE, write_page
+from bert_np.plotting.html import Html, page as whole_page, write_page
 from bert_np.plotting.viewer import viewer_html
 
 PROBS = MAPS[:, 0]
@@ -146,9 +146,9 @@ def test_no_token_or_title_changes_a_saved_page(tmp_path):
 def test_no_title_changes_a_page(tmp_path):
     for title in NASTY:
         if title.isprintable():  # what viewer and steps hand over
-            path = write_page(tmp_path / "page.html", title, "<p>x</p>")
+            path = write_page(tmp_path / "page.html", title, Html("<p>x</p>"))
             found = structure(path.read_text("utf-8"))
-            assert found <= structure(PAGE.substitute(title="x", body="<p>x</p>")), (
+            assert found <= structure(whole_page("x", Html("<p>x</p>"))), (
                 title
             )
 

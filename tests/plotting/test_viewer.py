@@ -11,7 +11,7 @@ import pytest
 from bert_np.errors import BertError
 from bert_np.plotting import attention_table, attention_viewer, colours, hide_special
 from bert_np.plotting.labels import JOINERS, token_text
-from bert_np.plotting.viewer import ROUNDING, fixed_data, read, viewer_html
+from bert_np.plotting.viewer import ROUNDING, fixed_data, read_part, viewer_html
 
 WORKED = np.array(
     [[0.6652, 0.2447, 0.0900], [0.2119, 0.5761, 0.2119], [0.1065, 0.1065, 0.7870]]
@@ -115,7 +115,7 @@ def shown_outputs(viewer, monkeypatch):
 def test_no_reference_to_a_network():
     page = attention_viewer(random_probs(2, 3, 5, 5), names(5))._repr_html_()
     page = re.sub(r"[A-Za-z0-9+/]{100,}=*", "", page)  # base64
-    for text in (page, read("viewer.js"), read("viewer.css"), read("viewer.html")):
+    for text in (page, read_part("viewer.js"), read_part("viewer.css"), read_part("viewer.html")):
         for word in ("http", "//cdn", "require(", "import ", "url(", "fetch("):
             assert word not in text, word
 
@@ -145,8 +145,8 @@ def test_nothing_global():
     script = Reader(attention_viewer(WORKED, WORDS)._repr_html_()).script.strip()
     assert script.startswith("(() => {") and script.endswith("})();")
     assert not re.search(r"\b(window|globalThis|localStorage|eval)\b", script)
-    assert " id=" not in read("viewer.html") and "#" not in re.sub(
-        r"#[0-9A-Fa-f]{3,6}\b", "", read("viewer.css")
+    assert " id=" not in read_part("viewer.html") and "#" not in re.sub(
+        r"#[0-9A-Fa-f]{3,6}\b", "", read_part("viewer.css")
     )
     assert 'attachShadow({ mode: "open" })' in script
 
@@ -177,32 +177,32 @@ def test_a_title_is_escaped_in_the_page(tmp_path):
 def test_layer_and_head_are_chosen_by_menu_and_by_arrow_keys():
     data = data_of(attention_viewer(random_probs(2, 3, 4, 4), names(4)))
     assert data["layers"] == [0, 1] and data["heads"] == [0, 1, 2]
-    menus = [a["class"] for a in Reader(read("viewer.html")).all("select")]
+    menus = [a["class"] for a in Reader(read_part("viewer.html")).all("select")]
     assert menus == ["layer", "head", "special"]
     for key in ("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"):
-        assert key in read("viewer.js")
+        assert key in read_part("viewer.js")
 
 
 def test_a_live_line_states_the_value():
-    (live,) = [a for _, a in Reader(read("viewer.html")).found if "aria-live" in a]
+    (live,) = [a for _, a in Reader(read_part("viewer.html")).found if "aria-live" in a]
     assert live["aria-live"] == "polite" and live["role"] == "status"
-    assert '" attends to "' in read("viewer.js")
+    assert '" attends to "' in read_part("viewer.js")
 
 
 def test_height_follows_the_number_of_tokens():
-    assert "height: var(--row)" in read("viewer.css")
-    assert "shownQueries.length" in read("viewer.js")
+    assert "height: var(--row)" in read_part("viewer.css")
+    assert "shownQueries.length" in read_part("viewer.js")
 
 
 def test_light_and_dark():
-    style = read("viewer.css")
+    style = read_part("viewer.css")
     assert "@media (prefers-color-scheme: dark)" in style
     for colour in ("--jp-layout-color0", "--vscode-editor-background"):
         assert f"var({colour}" in style
 
 
 def test_colours_are_those_of_the_figures():
-    style = read("viewer.css")
+    style = read_part("viewer.css")
     for colour in (colours.QUERY, colours.KEY, colours.MASKED, colours.HATCH):
         assert colour in style
     assert "$" not in style

@@ -1,0 +1,114 @@
+"""HTML in one place: escaping, elements, and pages that need no network."""
+
+import base64
+import glob
+import os
+import re
+import uuid
+from contextlib import suppress
+from html import escape as escape_characters
+from pathlib import Path
+
+from bert_np.errors import BertError
+from bert_np.files.checkpoint import remove_leftovers
+
+VOID = {"br", "img", "meta"}  # elements without content and closing tag
+
+
+class Html(str):
+    """Text that is HTML already, so that it is not escaped again."""
+
+
+def escape(text):
+    """Return text as HTML that shows it literally.
+
+    >>> escape("cat < dog"), escape(tag("br"))
+    ('cat &lt; dog', '<br>')
+    """
+    return text if isinstance(text, Html) else Html(escape_characters(str(text)))
+
+
+def escape_formulas(text):
+    r"""Escape text so that a notebook does not typeset it as a formula.
+
+    >>> escape_formulas("<b> $x$")
+    '&lt;b&gt; <span>$</span>x<span>$</span>'
+    """
+    return Html(re.sub(r"[$\\]", r"<span>\g<0></span>", escape(text)))
+
+
+def join(parts, between=""):
+    """Join parts to one piece of HTML; those that are text are escaped."""
+    return Html(escape(between).join(map(escape, parts)))
+
+
+def tag(name, /, *content, **attributes):
+    """Write an element. Texts in it and its attributes are escaped.
+
+    >>> tag("b", "cat < dog", tag("br"), title='"')
+    '<b title="&quot;">cat &lt; dog<br></b>'
+    """
+    inside = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+    end = "" if name in VOID else f"{join(content)}</{name}>"
+    return Html(f"<{name}{inside}>{end}")
+
+
+def image(png, alt, **attributes):
+    """Write a PNG as an image that contains its own data."""
+    data = base64.b64encode(png).decode("ascii")
+    return tag("img", alt=alt, **attributes, src=f"data:image/png;base64,{data}")
+
+
+def page(title, body):
+    """Write a whole page, light or dark as the reader prefers."""
+    head = [
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", title),
+    ]
+    style = "margin:24px;font-family:system-ui,sans-serif"
+    whole = [tag("head", join(head, "\n")), tag("body", body, style=style)]
+    return Html(f"<!doctype html>\n{tag('html', join(whole), lang='en')}\n")
+
+
+def write_page(path, title, body):
+    """Write a page to a temporary file, then move it to its place.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file in a folder that exists.
+    title : str
+    body : Html
+        A str would be shown literally.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    BertError
+        If the file cannot be written; then nothing is left behind.
+    """
+    try:
+        goal = Path(path)
+        partial = goal.with_name(f"{goal.name}.{uuid.uuid4().hex}.partial")
+        _replace(goal, partial, page(title, body))
+        remove_leftovers(goal.parent, f"{glob.escape(goal.name)}.*.partial")
+    except (OSError, TypeError, ValueError) as error:
+        raise BertError(
+            f"path = {path!r} cannot be written: {error}; allowed: a file "
+            "in a folder that exists"
+        ) from None
+    return goal
+
+
+def _replace(goal, partial, text):
+    try:
+        partial.write_text(text, "utf-8")
+        os.replace(partial, goal)
+    finally:
+        with suppress(OSError, ValueError):
+            partial.unlink()
