@@ -61,7 +61,7 @@ def save_training_run(folder, version):
 
 
 def save_page(folder, version):
-    from bert_np.plotting.pages import write_page
+    from bert_np.plotting.html import write_page
 
     write_page(folder / "page.html", "page", f"<p>{version}</p>" * 1000)
 
