@@ -1,5 +1,6 @@
 """The checker: every exercise of the course, right, wrong and untouched."""
 
+import inspect
 import re
 
 import numpy as np
@@ -11,6 +12,8 @@ from bert_np import BertError, bert, compare, softmax
 from bert_np.course import (
     broken_bert,
     check,
+    check_environment,
+    environment,
     grade,
     hint,
     show_solution,
@@ -18,6 +21,7 @@ from bert_np.course import (
 )
 from bert_np.course.answers import agrees, first_difference
 from bert_np.course.exercise import all_exercises, solution_source, solved, stub
+from bert_np.course.exercises.ch09_real_weights import damage
 from bert_np.files.checkpoint import load_checkpoint
 
 EXERCISES = all_exercises()
@@ -163,6 +167,8 @@ def test_a_teacher_can_hide_the_solutions(capsys, monkeypatch):
     ({"a": 1}, {"a": 1, "b": 2}, "keys"),
     ({"a": 1.5}, {"a": 1.0}, "a: yours is 1.5"),
     ((1, [2.0]), (1, np.array([3.0])), "item 1: yours is 2 at (0,), expected 3"),
+    ([[1.0], [2.0, 2.0]], [[1.0], [2.0, 3.0]], "item 1: yours is 2 at (1,)"),
+    ([1], {"a": 1}, "yours is of type list, expected a dict"),
     (np.nan, 1.0, "yours is nan"),
     (np.inf, np.inf, None),
     ("cat", 1.0, "expected numbers"),
@@ -220,8 +226,28 @@ def test_show_source_leaves_the_docstring_out(capsys):
     out = capsys.readouterr().out
     assert out.startswith("def softmax(") and '"""' not in out
     assert "return" in out and out.count("\n") < 12
+    show_source(softmax_like)
+    assert capsys.readouterr().out == inspect.getsource(softmax_like)
     with pytest.raises(BertError, match="function is a builtin"):
         show_source(len)
+
+
+def test_the_machine_check_tells_what_is_missing(capsys, monkeypatch):
+    def refuse(name):
+        raise BertError("toy: not there")
+
+    monkeypatch.setattr(environment, "PACKAGES", {"numpy": "all arithmetic"})
+    monkeypatch.setattr(environment, "is_cached", lambda: True)
+    assert check_environment()
+    assert "MISSING" not in capsys.readouterr().out
+    monkeypatch.setitem(environment.PACKAGES, "no-such-package", "nothing")
+    monkeypatch.setattr(environment, "is_cached", lambda: False)
+    monkeypatch.setattr(environment, "load_pretrained", refuse)
+    assert not check_environment(versions=True)
+    missing = [line for line in capsys.readouterr().out.splitlines() if "MISS" in line]
+    assert len(missing) == 3
+    assert "no-such-package" in missing[0] and "model toy" in missing[1]
+    assert "fetch it: python -m bert_np.files.pretrained" in missing[2]
 
 
 # ---------------------------------------------------------------- the lab
@@ -243,6 +269,16 @@ def test_a_patient_parts_from_the_library_where_it_is_broken(number):
     healthy = {name: trace[name] for name in ("embeddings", "layers")}
     found = compare(healthy, broken_bert(number, ids, params, config))
     assert found.stage == FIRST_WRONG[number]
+
+
+def test_the_damaged_checkpoint_first_differs_where_the_exercise_says():
+    sizes = {"vocab_size": 9, "hidden_size": 4, "num_attention_heads": 2}
+    config = bert_np.BertConfig(num_hidden_layers=6, intermediate_size=4, **sizes)
+    params = bert_np.init_params(config, np.random.default_rng(0))
+    healthy, damaged = {}, {}
+    bert([[2, 3]], params, config, trace=healthy)
+    bert([[2, 3]], damage(params), config, trace=damaged)
+    assert compare(healthy, damaged).stage == EXERCISES["09.damaged"].solution
 
 
 def test_there_is_no_other_patient():

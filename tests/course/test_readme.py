@@ -36,7 +36,8 @@ def test_the_code_shown_is_that_of_the_library():
     "page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}"
 )
 def test_links_lead_to_files(page):
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r'(?:\]\(|src=")(?!https?:)([^)#"]+)', text)
     assert [link for link in targets if not (page.parent / link).exists()] == []
 
 
