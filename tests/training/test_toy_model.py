@@ -1,4 +1,4 @@
-"""The toy model: its skills measured, its heads, and the command."""
+"""How the toy model is trained, and how its skills are measured."""
 
 import json
 import math
@@ -8,177 +8,93 @@ import pytest
 
 import bert_np
 from bert_np import bert
-from bert_np.training import toy_grammar, toy_model
+from bert_np.training import toy_model
 from bert_np.training.toy_grammar import KINDS, MIX
-from bert_np.training.toy_language import create_grammar, find_probes, sample_batch
-from bert_np.training.toy_skills import (
-    evaluate,
-    hard_probes,
-    head_habits,
-    losses_without_heads,
-    measure_skills,
-    without_head,
-)
+from bert_np.training.toy_language import MASK, create_grammar, sample_batch
+from bert_np.training.toy_skills import hard_probes, head_habits, measure_skills
 from bert_np.tree import leaves
 
 GRAMMAR = create_grammar()
+CONFIG = toy_model.toy_config(GRAMMAR)
+UNTRAINED = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
+BATCH = sample_batch(np.random.default_rng(3), 400, GRAMMAR, held_out=True)
+PROBES = hard_probes(BATCH, GRAMMAR)
 
 
-@pytest.fixture(scope="module")
-def toy():
-    """A model that knows nothing yet."""
-    config = toy_model.toy_config(GRAMMAR)
-    return bert_np.init_params(config, np.random.default_rng(0), heads=True), config
+def test_hard_probes_cannot_be_solved_by_a_shortcut():
+    words = np.array(GRAMMAR.tokens)[BATCH["input_ids"]]
+    skills = set()
+    for probe in PROBES:
+        source, distractor = words[probe.row, [probe.source, probe.distractor]]
+        if probe.skill == "agreement":
+            assert source.endswith("s") != distractor.endswith("s")
+        if probe.skill == "binding":
+            assert KINDS[source] == KINDS[distractor]
+        skills.add(probe.skill)
+    assert skills == {"agreement", "binding", "copy", "order", "pronoun"}
 
 
-@pytest.fixture(scope="module")
-def held_out():
-    batch = sample_batch(np.random.default_rng(3), 400, GRAMMAR, held_out=True)
-    return batch, hard_probes(batch, GRAMMAR)
-
-
-def test_agreement_that_a_near_noun_gives_away_does_not_count(held_out):
-    batch, probes = held_out
-    words = np.array(GRAMMAR.tokens)[batch["input_ids"]]
-    asked = [probe for probe in probes if probe.skill == "agreement"]
-    assert len(asked) > 5
-    for probe in asked:
-        nouns = words[probe.row, [probe.source, probe.distractor]]
-        assert nouns[0].endswith("s") != nouns[1].endswith("s")
-
-
-def test_binding_that_the_kind_of_thing_gives_away_does_not_count(held_out):
-    batch, probes = held_out
-    words = np.array(GRAMMAR.tokens)[batch["input_ids"]]
-    asked = [probe for probe in probes if probe.skill == "binding"]
-    assert len(asked) > 20
-    for probe in asked:
-        kinds = [KINDS[words[probe.row, at]] for at in (probe.source, probe.distractor)]
-        assert kinds[0] == kinds[1]
-    every = [p for p in find_probes(batch, GRAMMAR) if p.skill == "binding"]
-    assert len(asked) < 0.7 * len(every)
-
-
-def test_who_knows_nothing_gets_little_right(toy, held_out):
-    params, config = toy
-    figures = evaluate(params, config, GRAMMAR, np.random.default_rng(7), 200)
-    skills = ("agreement", "pronoun", "copy", "binding", "order")
-    assert all(figures[skill] < 0.3 for skill in skills)
-    assert 0.99 < figures["next sentence, best possible"] <= 1
-    assert 1 < figures["divergence"] < 20
-
-
-def test_the_right_answers_are_counted(toy, held_out):
+def test_right_answers_are_counted():
     """A bias so large that the model always says "he"."""
-    params, config = toy
-    bias = params["mlm"]["bias"].copy()
-    bias[GRAMMAR.tokens.index("he")] = 1e4
-    says_he = params | {"mlm": params["mlm"] | {"bias": bias}}
-    batch, probes = held_out
-    right = measure_skills(says_he, config, GRAMMAR, batch, probes)
-    he = [
-        p.answers == (GRAMMAR.tokens.index("he"),)
-        for p in probes
-        if p.skill == "pronoun"
-    ]
-    assert right["pronoun"] == np.mean(he) and 0.3 < np.mean(he) < 0.7
+    he = GRAMMAR.tokens.index("he")
+    mlm = UNTRAINED["mlm"]
+    bias = np.where(np.arange(len(GRAMMAR.tokens)) == he, 1e4, mlm["bias"])
+    says_he = UNTRAINED | {"mlm": mlm | {"bias": bias.astype(np.float32)}}
+    right = measure_skills(says_he, CONFIG, GRAMMAR, BATCH)
+    answers = [p.answers == (he,) for p in PROBES if p.skill == "pronoun"]
+    assert right["pronoun"] == np.mean(answers) and 0.3 < np.mean(answers) < 0.7
     assert right["binding"] == right["copy"] == 0
 
 
-# ------------------------------------------------------------------ heads
-
-
-def test_a_skill_loses_what_its_right_answers_lose(toy, held_out):
-    params, config = toy
-    batch, probes = held_out
-    some = probes[:40]
-    losses = losses_without_heads(params, config, GRAMMAR, batch, some)
-    whole = measure_skills(params, config, GRAMMAR, batch, some)
-    ablated = without_head(params, config, 2, 3)
-    less = measure_skills(ablated, config, GRAMMAR, batch, some)
-    assert losses.keys() == whole.keys()
-    for skill, loss in losses.items():
-        assert loss.shape == (3, 4)
-        assert loss[2, 3] == whole[skill] - less[skill]
-
-
-def test_a_head_without_output_changes_nothing_else(toy):
-    params, config = toy
-    ablated = without_head(params, config, 1, 2)
-    differing = {
-        path
-        for (path, a), (_, b) in zip(leaves(params), leaves(ablated))
-        if not np.array_equal(a, b)
-    }
-    assert differing == {"layers.1.attention.output.W"}
-    W = ablated["layers"][1]["attention"]["output"]["W"]
-    assert not W[32:48].any() and W[:32].any(axis=1).all()
-
-
-def test_habits_are_means_of_attention(toy, held_out):
-    params, config = toy
-    batch, probes = held_out
-    some = [p for p in probes if p.skill == "copy"][:3]
-    some += [p for p in probes if p.skill == "binding"][:4]
-    habits = head_habits(params, config, batch, some)
-    expected = {name: np.zeros((3, 4)) for name in ("copy", "binding", "pair")}
+def test_habits_are_means_of_attention():
+    some = [p for p in PROBES if p.skill == "copy"][:3]
+    some += [p for p in PROBES if p.skill == "binding"][:4]
+    expected = {name: [] for name in ("copy", "binding", "pair")}
     for probe in some:
-        ids = batch["input_ids"][[probe.row]]
+        row = slice(probe.row, probe.row + 1)
+        ids = BATCH["input_ids"][row].copy()
         words = [GRAMMAR.tokens[i] for i in ids[0]]
-        ids[0, probe.position] = GRAMMAR.tokens.index("[MASK]")
-        out = bert(ids, params, config, segment_ids=batch["segment_ids"][[probe.row]])
-        maps = np.stack(out["attention_probs"])[:, 0]
-        skill, count = probe.skill, 3 if probe.skill == "copy" else 4
-        expected[skill] += maps[:, :, probe.position, probe.source] / count
-        if skill == "binding":
-            colours = {*toy_grammar.BRIGHT[1], *toy_grammar.PLAIN[1]}
-            step = 1 if words[probe.source] in colours else -1
-            expected["pair"] += maps[:, :, probe.source, probe.source + step] / count
+        ids[0, probe.position] = MASK
+        out = bert(ids, UNTRAINED, CONFIG, segment_ids=BATCH["segment_ids"][row])
+        maps = np.stack(out["attention_probs"])[:, 0]  # (L, A, T, T)
+        expected[probe.skill].append(maps[:, :, probe.position, probe.source])
+        if probe.skill == "binding":
+            partner = probe.source + (1 if words[probe.source + 1] in KINDS else -1)
+            expected["pair"].append(maps[:, :, probe.source, partner])
+    habits = head_habits(UNTRAINED, CONFIG, BATCH, some)
     for name, values in expected.items():
-        np.testing.assert_allclose(habits[name], values, atol=1e-6)
+        np.testing.assert_allclose(habits[name], np.mean(values, axis=0), atol=1e-6)
     assert habits.keys() == {"previous", "separator", *expected}
+    assert "pair" not in head_habits(UNTRAINED, CONFIG, BATCH, some[:3])
 
 
 # ---------------------------------------------------------------- training
 
 
 def test_the_start_is_random_but_for_positions_and_keys():
-    config = toy_model.toy_config(GRAMMAR)
-    start = toy_model.start_params(config, np.random.default_rng(0))
-    plain = bert_np.init_params(config, np.random.default_rng(0), heads=True)
-    differing = {
-        path
-        for (path, a), (_, b) in zip(leaves(start), leaves(plain))
-        if not np.array_equal(a, b)
-    }
-    keys = {f"layers.{layer}.attention.key.W" for layer in range(3)}
-    assert differing == {"embeddings.position"} | keys
+    start = toy_model.start_params(CONFIG, np.random.default_rng(0))
+    for (path, array), (_, plain) in zip(leaves(start), leaves(UNTRAINED)):
+        changed = path.endswith(("position", "key.W"))
+        assert changed != np.array_equal(array, plain), path
     for layer in start["layers"]:
-        attention = layer["attention"]
-        assert np.array_equal(attention["key"]["W"], attention["query"]["W"])
-        assert not np.shares_memory(attention["key"]["W"], attention["query"]["W"])
+        key, query = (layer["attention"][name]["W"] for name in ("key", "query"))
+        assert np.array_equal(key, query) and not np.shares_memory(key, query)
     position = start["embeddings"]["position"].astype(float)
-    angle = 7 * 2 / 20 ** (10 / 64)
-    assert position[7, 10] == pytest.approx(math.sqrt(0.02) * math.sin(angle), abs=1e-7)
-    assert position[7, 11] == pytest.approx(math.sqrt(0.02) * math.cos(angle), abs=1e-7)
-    near = position @ position[20] / (position[20] @ position[20])
-    assert near[20] == near.max() and near[19] > near[18] > near[17] > near[:10].max()
+    angle, scale = 7 * 2 / 20 ** (10 / 64), math.sqrt(0.02)
+    assert position[7, 10] == pytest.approx(scale * math.sin(angle), abs=1e-7)
+    assert position[7, 11] == pytest.approx(scale * math.cos(angle), abs=1e-7)
 
 
 @pytest.mark.parametrize("steps", [4, 7, 30, 5000])
 def test_the_phases_fit_any_number_of_steps(steps):
-    first, second = toy_model.toy_phases(steps)
-    assert first.settings.steps + second.settings.steps == steps
-    assert set(first.mix) == {"binding"} and second.mix == MIX
-    ends = []
-    for phase in (first, second):
-        settings = phase.settings
-        assert 0 <= settings.warmup_steps <= 200
-        ends.append(settings.steps - settings.warmup_steps - settings.hold_steps)
-    assert ends == [0, second.settings.steps * 2 // 3]
+    first, second = (phase.settings for phase in toy_model.toy_phases(steps))
+    assert first.steps + second.steps == steps
+    falls = [s.steps - s.warmup_steps - s.hold_steps for s in (first, second)]
+    assert falls == [0, second.steps * 2 // 3]
+    assert [phase.mix for phase in toy_model.toy_phases(steps)] == [{"binding": 1}, MIX]
 
 
-def test_one_settled_word_a_passage_is_masked_more_often():
+def test_one_determined_word_per_passage_is_masked_more_often():
     rng = np.random.default_rng(0)
     batches = [toy_model.make_batch(rng, GRAMMAR) for _ in range(10)]
     labels = sum((batch["mlm_labels"] != -100).sum() for batch in batches)
@@ -187,38 +103,28 @@ def test_one_settled_word_a_passage_is_masked_more_often():
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
-def test_the_run_reports_takes_snapshots_and_resumes_in_either_phase(tmp_path):
-    phases, shots = toy_model.toy_phases(6), tmp_path / "shots"
-    whole = toy_model.train_toy(tmp_path / "whole", phases, 0, shots, passages=100)
-    assert whole == json.loads((tmp_path / "whole" / "report.json").read_text("utf-8"))
-    assert [p["settings"]["steps"] for p in whole["phases"]] == [1, 5]
-    assert sorted(shot.name for shot in shots.iterdir()) == [
-        f"step_{step:05}.npz" for step in range(1, 7)
-    ]
-    out, lines = tmp_path / "toy", []
+@pytest.mark.slow
+def test_the_run_takes_snapshots_and_resumes_in_either_phase(tmp_path, monkeypatch):
+    monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
+    out, shots = tmp_path / "toy", tmp_path / "shots"
+    command = [str(tmp_path / "whole"), "--steps", "6", "--snapshots", str(shots)]
+    toy_model.main(command)
+    names = [f"step_{step:05}.npz" for step in range(1, 7)]
+    assert sorted(shot.name for shot in shots.iterdir()) == names
 
     def stop_at_the_end_of_a_phase(line):
-        lines.append(line)
         if line.startswith(("step 1/1", "step 5/5")):
             raise KeyboardInterrupt
 
+    phases, lines = toy_model.toy_phases(6), []
     for _ in phases:
         with pytest.raises(KeyboardInterrupt):
             toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
         assert not out.exists()
-    toy_model.train_toy(out, phases, 0, report=lines.append, passages=100)
-    assert sum(line.startswith(("step 1/1", "step 5/5")) for line in lines) == 2
-    weights = [
-        (tmp_path / name / "model.safetensors").read_bytes()
-        for name in ("whole", "toy")
-    ]
-    assert weights[0] == weights[1]
+    report = toy_model.train_toy(out, phases, 0, report=lines.append)
+    assert not any(line.startswith("step") for line in lines)
+    assert report == json.loads((out / "report.json").read_text("utf-8"))
+    models = [tmp_path / name / "model.safetensors" for name in ("whole", "toy")]
+    assert models[0].read_bytes() == models[1].read_bytes()
     assert not list(tmp_path.glob("*.phase_*"))
-    params, config, _ = bert_np.load_pretrained(out)
-    batch = sample_batch(np.random.default_rng(0), 50, GRAMMAR, held_out=True)
-    assert measure_skills(params, config, GRAMMAR, batch).keys() >= {"binding", "copy"}
-
-
-def test_snapshots_are_a_dozen_and_end_with_the_run():
-    marks = toy_model.snapshot_steps(9000)
-    assert len(marks) == 12 and marks[-1] == 9000 and marks == sorted(marks)
+    assert bert_np.load_pretrained(out).config == CONFIG
