@@ -41,7 +41,7 @@ def new_params():
     return bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
 
 
-def generator(kind=np.random.PCG64):
+def seeded(kind=np.random.PCG64):
     return np.random.Generator(kind(42))
 
 
@@ -51,7 +51,7 @@ def silent(line):
 
 def run_training(settings=SETTINGS, rng=None, make=make_batch, **options):
     options = {"report": silent} | options
-    return train(new_params(), CONFIG, make, rng or generator(), settings, **options)
+    return train(new_params(), CONFIG, make, rng or seeded(), settings, **options)
 
 
 def bits(tree):

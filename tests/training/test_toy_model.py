@@ -9,7 +9,7 @@ import pytest
 import bert_np
 from bert_np import bert
 from bert_np.training import toy_model
-from bert_np.training.toy_grammar import KINDS, MIX
+from bert_np.training.toy_grammar import KINDS
 from bert_np.training.toy_language import MASK, create_grammar, sample_batch
 from bert_np.training.toy_skills import hard_probes, head_habits, measure_skills
 from bert_np.tree import leaves
@@ -83,15 +83,6 @@ def test_the_start_is_random_but_for_positions_and_keys():
     angle, scale = 7 * 2 / 20 ** (10 / 64), math.sqrt(0.02)
     assert position[7, 10] == pytest.approx(scale * math.sin(angle), abs=1e-7)
     assert position[7, 11] == pytest.approx(scale * math.cos(angle), abs=1e-7)
-
-
-@pytest.mark.parametrize("steps", [4, 7, 30, 5000])
-def test_the_phases_fit_any_number_of_steps(steps):
-    first, second = (phase.settings for phase in toy_model.toy_phases(steps))
-    assert first.steps + second.steps == steps
-    falls = [s.steps - s.warmup_steps - s.hold_steps for s in (first, second)]
-    assert falls == [0, second.steps * 2 // 3]
-    assert [phase.mix for phase in toy_model.toy_phases(steps)] == [{"binding": 1}, MIX]
 
 
 def test_one_determined_word_per_passage_is_masked_more_often():
