@@ -208,11 +208,11 @@ def swapped_query_and_key():
     return {"params": PARAMS | {"layers": [layer | {"attention": part}, *rest]}}
 
 
-def patch(module, name, value):
-    return {"patch": (module, name, value)}
+def patch(module, **change):
+    return {"patch": (module, *change.popitem())}
 
 
-def split_by_reshape(x, num_heads):
+def by_reshape(x, num_heads):
     B, T, H = x.shape
     return x.reshape(B, num_heads, T, H // num_heads)
 
@@ -240,92 +240,93 @@ SMALL = {  # vectors so small that epsilon shows
     "params": map_leaves(lambda path, a: a if "norm" in path else a * 0.1, PARAMS)
 }
 TANH = {"config": replace(CONFIG, hidden_act="gelu_new")}
-RESHAPED = "heads are split by reshape alone: transpose to (B, A, T, D) after it"
-MERGED = "heads are merged by reshape alone: transpose to (B, T, A, D) before it"
-TRANSPOSED = "the matrix is transposed: x @ W with W as (in, out)"
-NO_MASK = "the attention mask is not applied"
 INVERTED = "the attention mask is inverted: 1 is a real token"
-OVER_QUERIES = "softmax over the queries: normalise over the keys, the last axis"
-AFTER_SOFTMAX = "the mask is applied after the softmax: the rows no longer sum to 1"
 NOT_FINITE = "it holds NaN or infinity: did exp overflow, or a row see no key?"
-LAYER = "layers.0.attention"
+LAYER, NORM = "layers.0.attention", "layers.0.attention_norm.output"
+SCALES = {
+    "the scale 1/sqrt(head size) is missing": lambda n: 1.0,
+    "scaled by sqrt of the hidden size": lambda n: 21**0.5,
+    "divided by the head size": lambda n: n,
+}
+GELUS = {
+    "tanh GELU; this model has the erf form": functional.gelu_tanh,
+    "ReLU in place of GELU": functional.relu,
+    "the activation is missing": np.asarray,
+}
+NORMS = {
+    "the layer norm is missing": no_norm,
+    "variance divided by n - 1": sample_norm,
+}
+MASKS = {"the attention mask is not applied": np.ones((2, 5)), INVERTED: 1 - MASK}
+TRANSPOSED = {
+    "layers.0.attention.q": "layers.0.attention.query.W",
+    "layers.1.attention.k": "layers.1.attention.key.W",
+    "layers.0.attention.output": "layers.0.attention.output.W",
+    "pooler.dense": "pooler.W",
+    "mlm.transform": "mlm.transform.W",
+}
 FAULTY = [  # (stage, hint, what makes the model faulty)
     (f"{LAYER}.q", "query and key are swapped", swapped_query_and_key()),
     *[
-        (f"{LAYER}.{name}", RESHAPED, patch(attention, "split_heads", split_by_reshape))
-        for name in "qkv"
+        (f"{LAYER}.{q}", "heads are split by", patch(attention, split_heads=by_reshape))
+        for q in "qkv"
     ],
     *[
-        (f"{LAYER}.scores", hint, patch(attention, "math", SimpleNamespace(sqrt=sqrt)))
-        for hint, sqrt in (
-            ("the scale 1/sqrt(head size) is missing", lambda n: 1.0),
-            ("scaled by sqrt of the hidden size: use the head size", lambda n: 21**0.5),
-            ("divided by the head size: use its square root", lambda n: n),
-        )
+        (f"{LAYER}.scores", hint, patch(attention, math=SimpleNamespace(sqrt=sqrt)))
+        for hint, sqrt in SCALES.items()
     ],
     (
         f"{LAYER}.scores",
-        "rows and columns are exchanged: queries are the rows",
-        patch(attention, "scaled_dot_product", keys_with_queries),
+        "rows and columns are exchanged",
+        patch(attention, scaled_dot_product=keys_with_queries),
     ),
     *[
         (f"{LAYER}.{stage}", hint, {"mask": mask})
         for stage in ("masked_scores", "probs")
-        for hint, mask in ((NO_MASK, np.ones((2, 5))), (INVERTED, 1 - MASK))
+        for hint, mask in MASKS.items()
     ],
     (
         f"{LAYER}.probs",
-        OVER_QUERIES,
-        patch(attention, "softmax", lambda x: functional.softmax(x, axis=-2)),
+        "softmax over the queries",
+        patch(attention, softmax=lambda x: functional.softmax(x, axis=-2)),
     ),
     (
         f"{LAYER}.context",
-        MERGED,
-        patch(attention, "merge_heads", lambda x: x.reshape(2, 5, 21)),
+        "heads are merged by reshape",
+        patch(attention, merge_heads=lambda x: x.reshape(2, 5, 21)),
     ),
     (
         f"{LAYER}.context",
-        "the probabilities are transposed: rows are queries",
-        patch(attention, "dropout", lambda x, *options: x.swapaxes(-1, -2)),
+        "the probabilities are transposed",
+        patch(attention, dropout=lambda x, *options: x.swapaxes(-1, -2)),
     ),
     *[
-        (stage, hint, patch(module, "ACTIVATIONS", {"gelu": gelu}))
+        (stage, hint, patch(module, ACTIVATIONS={"gelu": gelu}))
         for stage, module in (
             ("layers.0.ffn.activated", model),
             ("mlm.activated", heads),
         )
-        for hint, gelu in (
-            ("tanh GELU; this model has the erf form", functional.gelu_tanh),
-            ("ReLU in place of GELU", functional.relu),
-            ("the activation is missing", np.asarray),
-        )
+        for hint, gelu in GELUS.items()
     ],
-    (
-        "layers.0.ffn.activated",
-        "erf GELU; this model has the tanh form",
-        {"correct": TANH},
-    ),
+    ("layers.0.ffn.activated", "erf GELU; this model has the tanh", {"correct": TANH}),
     (
         "nsp.logits",
-        "the two columns are exchanged: 0 is 'is next'",
+        "the two columns are exchanged",
         with_params("nsp.W", "nsp.b", change=lambda a: a[..., ::-1]),
     ),
     (
         "pooler.output",
         "the tanh is missing",
-        patch(model, "np", SimpleNamespace(tanh=np.asarray)),
+        patch(model, np=SimpleNamespace(tanh=np.asarray)),
     ),
     *[
-        (stage, hint, patch(module, "layer_norm", when(norm)))
-        for stage, module, when in (
+        (stage, hint, patch(module, layer_norm=wrong(norm)))
+        for stage, module, wrong in (
             ("embeddings.norm", model, lambda norm: norm),
-            ("layers.0.attention_norm.output", model, from_the_second_call),
+            (NORM, model, from_the_second_call),
             ("mlm.norm", heads, lambda norm: norm),
         )
-        for hint, norm in (
-            ("the layer norm is missing", no_norm),
-            ("variance divided by n - 1: layer norm divides by n", sample_norm),
-        )
+        for hint, norm in NORMS.items()
     ],
     *[
         (
@@ -336,15 +337,8 @@ FAULTY = [  # (stage, hint, what makes the model faulty)
         for eps in (1e-3, 1e-5, 1e-6)
     ],
     *[
-        (stage, TRANSPOSED, with_params(f"{matrix}.W", change=np.transpose))
-        for stage, matrix in (
-            ("layers.0.attention.q", "layers.0.attention.query"),
-            ("layers.1.attention.k", "layers.1.attention.key"),
-            ("layers.0.attention.v", "layers.0.attention.value"),
-            ("layers.0.attention.output", "layers.0.attention.output"),
-            ("pooler.dense", "pooler"),
-            ("mlm.transform", "mlm.transform"),
-        )
+        (stage, "the matrix is transposed", with_params(path, change=np.transpose))
+        for stage, path in TRANSPOSED.items()
     ],
 ]
 
@@ -360,10 +354,11 @@ def test_the_mistake_of_a_faulty_model_is_named(monkeypatch, stage, hint, fault)
         monkeypatch.setattr(*fault["patch"])
     faulty = run(**{k: v for k, v in fault.items() if k not in ("correct", "patch")})
     found = compare(correct, only(stage, faulty), atol=1e-7, params=PARAMS)
-    assert (found.stage, found.hint) == (stage, hint)
-    assert str(found).split("\n")[1] == f"hint: {hint}"
+    assert found.stage == stage and found.hint.startswith(hint)
+    assert f"\nhint: {hint}" in str(found)
 
 
+LEAKING = functional.softmax(ATTENTION["scores"]) * MASK[:, None, None]
 WORD, SEGMENT, POSITION = (EMBEDDINGS[n] for n in ("word", "segment", "position"))
 
 
@@ -372,18 +367,14 @@ WORD, SEGMENT, POSITION = (EMBEDDINGS[n] for n in ("word", "segment", "position"
     [
         ("embeddings.sum", "the position vectors are missing", WORD + SEGMENT),
         ("embeddings.sum", "the segment vectors are missing", WORD + POSITION),
-        (
-            f"{LAYER}.probs",
-            AFTER_SOFTMAX,
-            functional.softmax(ATTENTION["scores"]) * MASK[:, None, None],
-        ),
+        (f"{LAYER}.probs", "the mask is applied after the softmax", LEAKING),
         (f"{LAYER}.probs", NOT_FINITE, np.full((2, 3, 5, 5), np.nan)),
         (f"{LAYER}.scores", NOT_FINITE, np.full((2, 3, 5, 5), np.inf)),
     ],
 )
 def test_the_mistake_in_one_stage_is_named(stage, hint, mistaken):
     found = compare(TRACE, changed(stage, lambda array: mistaken))
-    assert (found.stage, found.hint) == (stage, hint)
+    assert found.stage == stage and found.hint.startswith(hint)
 
 
 def test_a_difference_that_fits_no_mistake_gets_no_hint():

@@ -15,21 +15,11 @@ BERT = {"model_type": "bert"}
 def test_the_defaults_are_bert_base():
     config = BertConfig()
     assert config == BertConfig.base() == BertConfig.from_dict(BERT)
-    assert asdict(config) == {
-        "vocab_size": 30522,
-        "hidden_size": 768,
-        "num_hidden_layers": 12,
-        "num_attention_heads": 12,
-        "intermediate_size": 3072,
-        "hidden_act": "gelu",
-        "hidden_dropout_prob": 0.1,
-        "attention_probs_dropout_prob": 0.1,
-        "max_position_embeddings": 512,
-        "type_vocab_size": 2,
-        "initializer_range": 0.02,
-        "layer_norm_eps": 1e-12,
-        "pad_token_id": 0,
-    }
+    sizes = [getattr(config, name) for name in SIZES]
+    assert sizes == [30522, 768, 12, 12, 3072, 512, 2]
+    assert (config.hidden_act, config.layer_norm_eps) == ("gelu", 1e-12)
+    assert config.hidden_dropout_prob == config.attention_probs_dropout_prob == 0.1
+    assert (config.initializer_range, config.pad_token_id) == (0.02, 0)
     assert config.head_size == BertConfig.large().head_size == 64
 
 
@@ -43,10 +33,8 @@ def test_a_config_cannot_be_changed():
     [
         {"architectures": ["BertForMaskedLM"]},
         {"architectures": ["BertModel", "Other"]},
-        BERT | {"position_embedding_type": "absolute"},
-        BERT | {"is_decoder": False, "add_cross_attention": False},
-        BERT | {"pruned_heads": {}, "quantization_config": None},
-        BERT | {"embedding_size": 768},
+        BERT | {"position_embedding_type": "absolute", "is_decoder": False},
+        BERT | {"pruned_heads": {}, "quantization_config": None, "embedding_size": 768},
         BERT | {"transformers_version": "5.24.0", "use_cache": True, "id2label": {}},
         BERT | {"layer_norm_eps": 1e-5, "hidden_dropout_prob": 0},
         BERT | {"hidden_dropout_prob": 1, "attention_probs_dropout_prob": 1.0},
@@ -97,7 +85,6 @@ def test_a_value_that_no_bert_can_have_is_refused(name, values, allowed):
         ({"architectures": ["RobertaModel", "BertModel"]}, "architectures = .'Roberta"),
         (BERT | {"position_embedding_type": "relative_key"}, "allowed: 'absolute'"),
         (BERT | {"is_decoder": True}, "is_decoder = True"),
-        (BERT | {"add_cross_attention": True}, "add_cross_attention = True"),
         (BERT | {"pruned_heads": {"0": [1]}}, "pruned_heads = "),
         (BERT | {"quantization_config": {"bits": 8}}, "quantization_config = "),
         (BERT | {"embedding_size": 128}, "embedding_size = 128.*hidden_size"),
@@ -122,9 +109,7 @@ def test_to_dict_and_back(tmp_path):
     "content, message",
     [
         (b'{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
-        (b'{"x": {"a": 1, "a": 1}}', "'a' stands twice"),
         (b'{"layer_norm_eps": NaN}', "NaN is not a JSON value"),
-        (b'{"layer_norm_eps": -Infinity}', "-Infinity is not a JSON value"),
         (b"\xef\xbb\xbf{}", "byte-order mark"),
         (b"\xff\xfe{\x00}\x00", "not UTF-8 at byte 0"),
         (b'{"a": "\xe9"}', "not UTF-8 at byte 7"),

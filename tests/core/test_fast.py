@@ -90,9 +90,7 @@ def test_the_number_of_threads_does_not_change_a_bit():
     [
         (2, [32] * 3, [96]),
         (2, [32] * 4, [64, 64]),
-        (2, [512], [512]),
         (2, [30] * 20, [180, 210, 210]),
-        (2, [10, 100, 150, 40], [150, 150]),
         (None, [4, 4], [8]),
         (8, [32] * 4, [128]),
         (8, [64] * 3, [64] * 3),
@@ -134,7 +132,6 @@ def test_padding_elsewhere_than_on_the_right_takes_the_plain_path(row):
     "inputs, message",
     [
         ({"input_ids": [[31]]}, r"input_ids\[0, 0\] = 31, allowed 0..30"),
-        ({"input_ids": [[1] * 601]}, "601 positions, allowed: at most 600"),
         ({"input_ids": [[1, 2]], "segment_ids": [[0, 2]]}, "segment_ids"),
         ({"input_ids": [[1, 2]], "attention_mask": [[1, 2]]}, "attention_mask"),
     ],

@@ -8,25 +8,12 @@ import pytest
 from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 import bert_np
-from bert_np import (
-    BertConfig,
-    BertError,
-    add_and_norm,
-    bert,
-    embed,
-    encoder,
-    encoder_layer,
-    feed_forward,
-    pool,
-    self_attention,
-)
-from bert_np.functional import ACTIVATIONS, layer_norm
+from bert_np import BertConfig, BertError, add_and_norm, bert, embed, encoder, pool
+from bert_np.functional import layer_norm
 from bert_np.tree import leaves
 
 PARAMS = random_params()
-EMBEDDINGS, LAYER = PARAMS["embeddings"], PARAMS["layers"][0]
-RNG = np.random.default_rng(0)
-X, UPDATE = RNG.standard_normal((2, 2, 5, 21))
+X, UPDATE = np.random.default_rng(0).standard_normal((2, 2, 5, 21))
 MASKS = {
     "padded": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]],
     "pad id that is real": [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]],
@@ -77,12 +64,7 @@ def assert_equals_oracle(config, mask, given):
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {},
-        {"hidden_act": "gelu_new"},
-        {"hidden_act": "relu"},
-        {"layer_norm_eps": 0.1},
-    ],
+    [{}, {"hidden_act": "gelu_new"}, {"hidden_act": "relu"}, {"layer_norm_eps": 0.1}],
 )
 def test_every_stage_equals_the_scalar_loops(change):
     assert_equals_oracle(replace(CONFIG, **change), MASKS["padded"], None)
@@ -152,25 +134,22 @@ def test_a_trace_is_filled_once():
 # Its parts
 
 
-def test_the_embedding_is_the_norm_of_the_sum_of_three_rows():
-    config, trace = replace(CONFIG, layer_norm_eps=0.5), {}
-    x = embed(INPUT_IDS, SEGMENT_IDS, EMBEDDINGS, config, trace=trace)
-    assert INPUT_IDS[0, 2] == 22 and SEGMENT_IDS[0, 2] == 1
-    rows = EMBEDDINGS["word"][22], EMBEDDINGS["position"][2], EMBEDDINGS["segment"][1]
-    expected = oracle.layer_norm(sum(rows), **EMBEDDINGS["norm"], eps=0.5)
-    np.testing.assert_allclose(x[0, 2], expected, atol=1e-14)
-    assert np.array_equal(trace["word"][1, 4], EMBEDDINGS["word"][0])  # padding too
-
-
 def test_dropout_of_the_embeddings_comes_after_the_norm():
     trace = {}
-    x = embed(INPUT_IDS, SEGMENT_IDS, EMBEDDINGS, CONFIG, trace=trace, rng=generator())
+    x = embed(
+        INPUT_IDS,
+        SEGMENT_IDS,
+        PARAMS["embeddings"],
+        CONFIG,
+        trace=trace,
+        rng=generator(),
+    )
     assert np.array_equal(x, trace["norm"] * trace["dropout_mask"])
     assert np.array_equal(x, trace["output"])
 
 
 def test_dropout_falls_on_the_update_and_not_on_the_residual():
-    trace, norm = {}, LAYER["ffn_norm"]
+    trace, norm = {}, PARAMS["layers"][0]["ffn_norm"]
     y = add_and_norm(X, UPDATE, norm, CONFIG, trace=trace, rng=generator())
     residual = X + UPDATE * trace["dropout_mask"]
     assert (trace["dropout_mask"] == 0).any()
@@ -178,41 +157,13 @@ def test_dropout_falls_on_the_update_and_not_on_the_residual():
     np.testing.assert_allclose(y, layer_norm(residual, **norm, eps=1e-12), atol=1e-13)
 
 
-def test_a_layer_is_attention_then_feed_forward_each_added_and_normalised():
-    y, probs = encoder_layer(X, LAYER, MASK, CONFIG)
-    attended, expected_probs = self_attention(X, LAYER["attention"], MASK, CONFIG)
-    x = layer_norm(X + attended, **LAYER["attention_norm"], eps=1e-12)
-    x = x + feed_forward(x, LAYER["ffn"], CONFIG)
-    expected = layer_norm(x, **LAYER["ffn_norm"], eps=1e-12)
-    np.testing.assert_allclose(y, expected, atol=1e-13)
-    assert np.array_equal(probs, expected_probs)
-
-
-def test_each_layer_works_on_the_output_of_the_one_before():
-    y, probs = encoder(X, PARAMS["layers"], MASK, CONFIG)
-    first, first_probs = encoder_layer(X, LAYER, MASK, CONFIG)
-    second, second_probs = encoder_layer(first, PARAMS["layers"][1], MASK, CONFIG)
-    assert np.array_equal(y, second)
-    assert np.array_equal(probs, [first_probs, second_probs])
-
-
 def test_without_layers_nothing_changes():
     y, probs = encoder(X, [], MASK, CONFIG)
     assert np.array_equal(y, X) and probs == []
 
 
-@pytest.mark.parametrize("hidden_act", ACTIVATIONS)
-def test_feed_forward_is_two_linear_maps_with_the_activation_between(hidden_act):
-    y = feed_forward(X, LAYER["ffn"], replace(CONFIG, hidden_act=hidden_act))
-    inner, outer = LAYER["ffn"]["inner"], LAYER["ffn"]["outer"]
-    x = ACTIVATIONS[hidden_act](X @ inner["W"] + inner["b"])
-    np.testing.assert_allclose(y, x @ outer["W"] + outer["b"], atol=1e-13)
-
-
-def test_the_pooled_vector_is_tanh_of_a_linear_map_of_the_first_token_alone():
+def test_the_pooled_vector_depends_on_the_first_token_alone():
     others = X.copy()
     others[:, 1:] = np.nan
-    dense = [oracle.linear(row[0], **PARAMS["pooler"]) for row in X]
-    np.testing.assert_allclose(
-        pool(others, PARAMS["pooler"]), np.tanh(dense), atol=1e-15
-    )
+    found = pool(others, PARAMS["pooler"])
+    assert np.array_equal(found, pool(X, PARAMS["pooler"]))

@@ -17,9 +17,6 @@ from bert_np.tokenizer import (
     MAX_PAD_TO,
     SPECIAL_TOKENS,
     Tokenizer,
-    basic_split,
-    clean_char,
-    is_punctuation,
     longest_pieces,
     normalize,
     wordpiece,
@@ -101,42 +98,6 @@ def test_golden_pair(case):
 # Steps
 
 
-def test_control_characters_are_deleted_and_white_space_becomes_a_space():
-    assert {clean_char(ch) for ch in "\t\n\r\xa0\u2028\u3000"} == {" "}
-    deleted = "\x00\x0b\x85\xad\u200b\ufeff\ufffd\ue000"
-    assert {clean_char(ch) for ch in deleted} == {""}
-    assert clean_char("é") == "é" and clean_char("\u0378") == "\u0378"
-
-
-def test_every_printable_ascii_character_is_punctuation_or_alphanumeric():
-    for ch in map(chr, range(33, 127)):
-        assert is_punctuation(ch) != ch.isalnum(), ch
-    assert is_punctuation("…") and is_punctuation("，") and not is_punctuation("€")
-
-
-@pytest.mark.parametrize(
-    "options, wanted",
-    [
-        ({}, "οσ 中 e"),
-        ({"lowercase": False}, "ΟΣ 中 É"),
-        ({"lowercase": False, "strip_accents": True}, "ΟΣ 中 E"),
-        ({"strip_accents": False}, "οσ 中 é"),
-        ({"handle_chinese_chars": False}, "οσ中e"),
-    ],
-)
-def test_normalize_follows_its_rules_and_keeps_the_sources(options, wanted):
-    found, sources = normalize("ΟΣ中É", **options)
-    assert found == wanted
-    spaced = [0, 1, 2, 2, 2, 3] if " " in wanted else [0, 1, 2, 3]
-    assert list(sources) == spaced
-
-
-def test_lower_case_goes_character_by_character():
-    assert normalize("ΣΟΦΟΣ")[0] == "σοφοσ" != "ΣΟΦΟΣ".lower()  # no final sigma
-    assert normalize("İx", strip_accents=False) == ("i\u0307x", [0, 0, 1])
-    assert normalize("İx")[0] == "ix"
-
-
 def test_sorted_accents_are_counted_as_huggingface_does():
     # The virama (class 9) and the nukta (class 7) change places: the
     # nukta goes, the virama counts as the third character.
@@ -146,27 +107,9 @@ def test_sorted_accents_are_counted_as_huggingface_does():
     assert normalize("\U0001d15e\u0334") == ("\U0001d157\U0001d165", [0, 1])
 
 
-def test_basic_split():
-    assert basic_split("") == basic_split("  ") == []
-    assert basic_split("a") == [("a", 0)]
-    words = [("ab", 0), (",", 2), ("c", 3), ("d", 6), ("!", 7)]
-    assert basic_split("ab,c  d!") == words
-
-
-@pytest.mark.parametrize(
-    "word, wanted",
-    [
-        ("unplayable", ["un", "##play", "##able"]),
-        ("a" * 100, ["a"] + ["##a"] * 99),
-        ("a" * 101, ["[UNK]"]),
-        ("unx", ["[UNK]"]),
-        ("xun", ["[UNK]"]),
-        ("", []),
-    ],
-)
-def test_wordpiece(word, wanted):
-    assert wordpiece(word, SMALL.vocab) == wanted
-    assert wordpiece(word, SMALL.vocab, SMALL.longest) == wanted
+def test_a_word_of_more_than_100_characters_is_unknown():
+    assert wordpiece("a" * 100, SMALL.vocab) == ["a"] + ["##a"] * 99
+    assert wordpiece("a" * 101, SMALL.vocab) == ["[UNK]"]
 
 
 PIECES = st.sets(st.text("abc", min_size=1, max_size=4))
@@ -213,9 +156,7 @@ def test_special_tokens_typed_in_a_text():
         ((7, 3), 7, (4, 3)),
         ((5, 5), 5, (2, 3)),
         ((6, 5), 5, (3, 2)),
-        ((5, 6), 5, (2, 3)),
         ((4, 4), 0, (0, 0)),
-        ((0, 9), 5, (0, 5)),
         ((9, 0), 5, (5, 0)),
     ],
 )
@@ -316,24 +257,29 @@ def test_decoded_text_encodes_to_the_same_ids(text):
 # What is refused
 
 
-@pytest.mark.parametrize("value", [None, 7, b"a", ["a"], np.array(["a"])])
-def test_what_is_not_a_str_is_refused_by_type(value):
-    kind = type(value).__name__
-    for call in (SMALL.encode, SMALL.tokenize):
-        with pytest.raises(BertError, match=f"^text must be a str, got {kind}"):
-            call(value)
-    with pytest.raises(BertError, match=r"^texts\[1\]: text must be a str"):
-        SMALL.encode_batch(["a", value])
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
+        (lambda: SMALL.encode(None), "^text must be a str, got NoneType"),
+        (lambda: SMALL.tokenize(["a"]), "^text must be a str, got list"),
         (lambda: SMALL.encode("a", 3), "^pair must be a str, got int"),
         (lambda: SMALL.encode("ab\ud800"), r"^text\[2\] is U\+D800, a lone surrogate"),
         (lambda: SMALL.encode("a", "\udfff"), r"^pair\[0\] is U\+DFFF"),
         (lambda: SMALL.tokenize("\ud800"), r"^text\[0\] is U\+D800"),
         (lambda: SMALL.tokenize("a", allow_special="no"), "^allow_special = 'no'"),
+        (
+            lambda: SMALL.encode("a", max_length="8"),
+            "^max_length must be an int, got str",
+        ),
+        (lambda: SMALL.encode("a", max_length=True), "^max_length .*, got bool"),
+        (lambda: SMALL.encode("a", max_length=1), "^max_length = 1, allowed 2 or more"),
+        (lambda: SMALL.encode("a", "b", max_length=2), "^max_length = 2, allowed 3 or"),
+        (
+            lambda: SMALL.encode("a", truncation="most"),
+            "^truncation = 'most', allowed 'l",
+        ),
+        (lambda: SMALL.encode("a", truncation=True), "^truncation = True"),
+        (lambda: SMALL.encode("a", None, 2, "only_second"), "only_second"),
         (lambda: SMALL.encode_batch(["a", "\ud800"]), r"^texts\[1\]: text\[0\] is U\+"),
         (lambda: SMALL.encode_batch("a b"), "^texts must be a list .*, got str$"),
         (lambda: SMALL.encode_batch([]), "got list of length 0"),
@@ -344,13 +290,11 @@ def test_what_is_not_a_str_is_refused_by_type(value):
         (lambda: SMALL.encode_batch(["a b"], 3), "^pad_to = 3, but a row has 4 tokens"),
         (lambda: SMALL.decode([1], skip_special="no"), "^skip_special = 'no'"),
         (lambda: SMALL.decode([5, -1]), r"^ids\[1\] = -1, allowed 0..28"),
-        (lambda: SMALL.decode([29]), r"^ids\[0\] = 29, allowed 0..28"),
         (
             lambda: SMALL.decode(np.array([2**64 - 1], np.uint64)),
             "18446744073709551615",
         ),
         (lambda: SMALL.decode([1.0]), "float64"),
-        (lambda: SMALL.decode([True]), "bool"),
         (lambda: SMALL.decode("7"), r"shape \(\)"),
         (lambda: SMALL.decode([[1, 2]]), r"shape \(1, 2\)"),
         (lambda: SMALL.decode([[1, 2], [3]]), "one row"),
@@ -359,25 +303,6 @@ def test_what_is_not_a_str_is_refused_by_type(value):
 def test_what_has_no_ids_or_no_text_is_refused(call, message):
     with pytest.raises(BertError, match=message):
         call()
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"max_length": True}, "max_length must be an int, got bool"),
-        ({"max_length": "8"}, "max_length must be an int, got str"),
-        ({"max_length": 1}, "max_length = 1, allowed 2 or more"),
-        ({"max_length": -(10**5000)}, "max_length = an int beyond 64 bits"),
-        ({"pair": "b", "max_length": 2}, "max_length = 2, allowed 3 or more"),
-        ({"max_length": 2, "truncation": "only_second"}, "only_second"),
-        ({"truncation": "longest"}, "truncation = 'longest', allowed 'longest_first'"),
-        ({"truncation": True}, "truncation = True"),
-        ({"allow_special": 1}, "allow_special = 1, allowed True, False"),
-    ],
-)
-def test_encode_refuses_an_option(options, message):
-    with pytest.raises(BertError, match=message):
-        SMALL.encode("a", **options)
 
 
 def test_a_length_may_have_any_integer_type():
@@ -477,10 +402,9 @@ def test_nothing_can_be_changed():
     assert found.tokens[5] == "a"
     with pytest.raises(TypeError):
         found.vocab["b"] = 6
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.lowercase = False
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.encode("a").tokens = []
+    for thing in (found, found.encode("a")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            thing.tokens = []
 
 
 def test_pickle_and_copy():
@@ -490,7 +414,7 @@ def test_pickle_and_copy():
         assert found.tokenize("a B") == ["a", "[UNK]"]
 
 
-@pytest.mark.parametrize("unit", ["a", "[MASK]", "中", "\u0301\u0323"], ids=ascii)
+@pytest.mark.parametrize("unit", ["a", "[MASK]", "\u0301\u0323"], ids=ascii)
 def test_time_does_not_grow_with_the_square_of_the_length(unit):
     # 200,000 accents sorted by insertion, as unicodedata.normalize does,
     # would take 20 s and more.
@@ -498,32 +422,3 @@ def test_time_does_not_grow_with_the_square_of_the_length(unit):
     start = time.process_time()
     assert len(SMALL.encode(text).tokens) >= 2
     assert time.process_time() - start < 10
-
-
-# Against HuggingFace
-
-
-class Unstable(dict):
-    """Translation that deletes code points whose properties may have changed."""
-
-    def __missing__(self, code):
-        from tools.differential_tokenizer import is_stable
-
-        self[code] = code if is_stable(code) else None
-        return self[code]
-
-
-@pytest.mark.references
-def test_random_strings_are_encoded_and_decoded_as_tokenizers_does():
-    from tools.differential_tokenizer import compare
-
-    figures, mismatches = compare(VOCABULARY, 1200, 1, Unstable())
-    assert mismatches == [] and figures["encoded"] == figures["decoded"] == 1200
-
-
-@pytest.mark.references
-def test_no_old_code_point_differs_from_tokenizers():
-    from tools.differential_tokenizer import agree, is_stable, probe
-
-    for code in filter(is_stable, range(0x20, 0x2000)):
-        assert agree(probe(code)), hex(code)
