@@ -73,25 +73,12 @@ def test_no_public_name_of_a_package_is_that_of_a_submodule(package):
     assert not modules & (names | set(getattr(package, "__all__", ())))
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        TOKENIZER.encode("the cat sat."),
-        TOKENIZER.encode("the cat", "sat."),
-        TOKENIZER.encode_batch(["the cat", ("the cat", "sat."), ""]),
-    ],
-    ids=["single", "pair", "batch"],
-)
-def test_an_encoding_is_what_bert_takes(encoding):
-    out = bert(**encoding.inputs, params=PARAMS, config=CONFIG)
-    expected = bert(
-        np.atleast_2d(encoding.input_ids),
-        PARAMS,
-        CONFIG,
-        segment_ids=np.atleast_2d(encoding.segment_ids),
-        attention_mask=np.atleast_2d(encoding.attention_mask),
-    )
-    assert np.array_equal(out["last_hidden_state"], expected["last_hidden_state"])
+def test_bert_takes_the_inputs_of_an_encoding_single_or_a_batch():
+    model = {"params": PARAMS, "config": CONFIG}
+    single = bert(**TOKENIZER.encode("the cat", "sat.").inputs, **model)
+    batch = TOKENIZER.encode_batch(["the cat sat . the cat .", ("the cat", "sat.")])
+    found = bert(**batch.inputs, **model)["last_hidden_state"][1, :7]
+    np.testing.assert_allclose(single["last_hidden_state"][0], found, atol=1e-12)
 
 
 def test_a_loaded_model_can_be_unpacked_or_asked_by_name():

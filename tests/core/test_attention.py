@@ -46,14 +46,6 @@ def test_only_visible_keys_get_probability():
     np.testing.assert_allclose(context, short, atol=1e-14)
 
 
-def test_a_query_that_sees_no_key_attends_to_all_alike():
-    visible = np.ones((5, 5), bool)
-    visible[2] = False
-    context, probs = scaled_dot_product(Q, K, V, visible)
-    assert np.array_equal(probs[:, :, 2], np.full((2, 3, 5), 0.2))
-    np.testing.assert_allclose(context[:, :, 2], V.mean(axis=2), atol=1e-15)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_huge_scores_leave_a_masked_key_at_0(dtype):
     q, k, v = (array.astype(dtype) for array in (Q * 1e15, K * 1e15, V))

@@ -221,6 +221,18 @@ def keys_with_queries(q, k, v, visible, **options):
     return scaled_dot_product(k, q, v, visible, **options)
 
 
+def merged_by_reshape(x):
+    return x.reshape(2, 5, 21)
+
+
+def over_queries(x):
+    return functional.softmax(x, axis=-2)
+
+
+def transposed_probs(x, *options):
+    return x.swapaxes(-1, -2)
+
+
 def no_norm(x, gamma, beta, eps):
     return x
 
@@ -242,8 +254,10 @@ SMALL = {  # vectors so small that epsilon shows
 TANH = {"config": replace(CONFIG, hidden_act="gelu_new")}
 INVERTED = "the attention mask is inverted: 1 is a real token"
 NOT_FINITE = "it holds NaN or infinity: did exp overflow, or a row see no key?"
-LAYER, NORM = "layers.0.attention", "layers.0.attention_norm.output"
-SCALES = {
+NORM = "layers.0.attention_norm.output"
+FFN = "layers.0.ffn.activated"
+MASKS = {"the attention mask is not applied": np.ones((2, 5)), INVERTED: 1 - MASK}
+ROOTS = {
     "the scale 1/sqrt(head size) is missing": lambda n: 1.0,
     "scaled by sqrt of the hidden size": lambda n: 21**0.5,
     "divided by the head size": lambda n: n,
@@ -253,11 +267,9 @@ GELUS = {
     "ReLU in place of GELU": functional.relu,
     "the activation is missing": np.asarray,
 }
-NORMS = {
-    "the layer norm is missing": no_norm,
-    "variance divided by n - 1": sample_norm,
-}
-MASKS = {"the attention mask is not applied": np.ones((2, 5)), INVERTED: 1 - MASK}
+NORMS = {"the layer norm is missing": no_norm, "variance divided by n - 1": sample_norm}
+NO_TANH = patch(model, np=SimpleNamespace(tanh=np.asarray))
+SWAPPED_NSP = with_params("nsp.W", "nsp.b", change=lambda a: a[..., ::-1])
 TRANSPOSED = {
     "layers.0.attention.q": "layers.0.attention.query.W",
     "layers.1.attention.k": "layers.1.attention.key.W",
@@ -266,59 +278,34 @@ TRANSPOSED = {
     "mlm.transform": "mlm.transform.W",
 }
 FAULTY = [  # (stage, hint, what makes the model faulty)
-    (f"{LAYER}.q", "query and key are swapped", swapped_query_and_key()),
+    ("q", "query and key are swapped", swapped_query_and_key()),
     *[
-        (f"{LAYER}.{q}", "heads are split by", patch(attention, split_heads=by_reshape))
+        (q, "heads are split by", patch(attention, split_heads=by_reshape))
         for q in "qkv"
     ],
-    *[
-        (f"{LAYER}.scores", hint, patch(attention, math=SimpleNamespace(sqrt=sqrt)))
-        for hint, sqrt in SCALES.items()
-    ],
     (
-        f"{LAYER}.scores",
-        "rows and columns are exchanged",
+        "scores",
+        "rows and columns",
         patch(attention, scaled_dot_product=keys_with_queries),
     ),
     *[
-        (f"{LAYER}.{stage}", hint, {"mask": mask})
-        for stage in ("masked_scores", "probs")
-        for hint, mask in MASKS.items()
+        ("scores", hint, patch(attention, math=SimpleNamespace(sqrt=root)))
+        for hint, root in ROOTS.items()
     ],
+    *[("masked_scores", hint, {"mask": mask}) for hint, mask in MASKS.items()],
+    *[("probs", hint, {"mask": mask}) for hint, mask in MASKS.items()],
+    ("probs", "softmax over the queries", patch(attention, softmax=over_queries)),
+    ("context", "heads are merged", patch(attention, merge_heads=merged_by_reshape)),
+    ("context", "the probabilities are", patch(attention, dropout=transposed_probs)),
+    *[(FFN, hint, patch(model, ACTIVATIONS={"gelu": f})) for hint, f in GELUS.items()],
     (
-        f"{LAYER}.probs",
-        "softmax over the queries",
-        patch(attention, softmax=lambda x: functional.softmax(x, axis=-2)),
+        "mlm.activated",
+        "tanh GELU",
+        patch(heads, ACTIVATIONS={"gelu": functional.gelu_tanh}),
     ),
-    (
-        f"{LAYER}.context",
-        "heads are merged by reshape",
-        patch(attention, merge_heads=lambda x: x.reshape(2, 5, 21)),
-    ),
-    (
-        f"{LAYER}.context",
-        "the probabilities are transposed",
-        patch(attention, dropout=lambda x, *options: x.swapaxes(-1, -2)),
-    ),
-    *[
-        (stage, hint, patch(module, ACTIVATIONS={"gelu": gelu}))
-        for stage, module in (
-            ("layers.0.ffn.activated", model),
-            ("mlm.activated", heads),
-        )
-        for hint, gelu in GELUS.items()
-    ],
-    ("layers.0.ffn.activated", "erf GELU; this model has the tanh", {"correct": TANH}),
-    (
-        "nsp.logits",
-        "the two columns are exchanged",
-        with_params("nsp.W", "nsp.b", change=lambda a: a[..., ::-1]),
-    ),
-    (
-        "pooler.output",
-        "the tanh is missing",
-        patch(model, np=SimpleNamespace(tanh=np.asarray)),
-    ),
+    (FFN, "erf GELU; this model has the tanh form", {"correct": TANH}),
+    ("nsp.logits", "the two columns are exchanged", SWAPPED_NSP),
+    ("pooler.output", "the tanh is missing", NO_TANH),
     *[
         (stage, hint, patch(module, layer_norm=wrong(norm)))
         for stage, module, wrong in (
@@ -349,6 +336,7 @@ def only(stage, trace):
 
 @pytest.mark.parametrize("stage, hint, fault", FAULTY)
 def test_the_mistake_of_a_faulty_model_is_named(monkeypatch, stage, hint, fault):
+    stage = stage if "." in stage else f"layers.0.attention.{stage}"
     correct = run(**fault.get("correct", {}))
     if "patch" in fault:
         monkeypatch.setattr(*fault["patch"])
@@ -367,9 +355,9 @@ WORD, SEGMENT, POSITION = (EMBEDDINGS[n] for n in ("word", "segment", "position"
     [
         ("embeddings.sum", "the position vectors are missing", WORD + SEGMENT),
         ("embeddings.sum", "the segment vectors are missing", WORD + POSITION),
-        (f"{LAYER}.probs", "the mask is applied after the softmax", LEAKING),
-        (f"{LAYER}.probs", NOT_FINITE, np.full((2, 3, 5, 5), np.nan)),
-        (f"{LAYER}.scores", NOT_FINITE, np.full((2, 3, 5, 5), np.inf)),
+        ("layers.0.attention.probs", "the mask is applied after the softmax", LEAKING),
+        ("layers.0.attention.probs", NOT_FINITE, np.full((2, 3, 5, 5), np.nan)),
+        ("layers.0.attention.scores", NOT_FINITE, np.full((2, 3, 5, 5), np.inf)),
     ],
 )
 def test_the_mistake_in_one_stage_is_named(stage, hint, mistaken):

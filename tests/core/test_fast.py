@@ -89,10 +89,8 @@ def test_the_number_of_threads_does_not_change_a_bit():
     "processors, lengths, sizes",
     [
         (2, [32] * 3, [96]),
-        (2, [32] * 4, [64, 64]),
         (2, [30] * 20, [180, 210, 210]),
         (None, [4, 4], [8]),
-        (8, [32] * 4, [128]),
         (8, [64] * 3, [64] * 3),
     ],
 )

@@ -46,17 +46,9 @@ def test_a_mask_of_exact_0_and_1_is_accepted(convert):
     assert np.array_equal(given, hidden(attention_mask=MASK))
 
 
-@pytest.mark.parametrize(
-    "pad, mask",
-    [
-        (0, [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]),
-        (9, [[1, 0, 1, 1, 1], [1, 1, 0, 1, 1]]),
-        (None, [[1, 1, 1, 1, 1], [1, 1, 1, 1, 1]]),
-    ],
-)
-def test_by_default_the_pad_id_is_masked_and_segments_are_0(pad, mask):
-    config = replace(CONFIG, pad_token_id=pad)
-    given = hidden(config=config, attention_mask=mask, segment_ids=SEGMENT_IDS * 0)
+def test_by_default_the_pad_id_is_masked_and_segments_are_0():
+    config = replace(CONFIG, pad_token_id=9)
+    given = hidden(attention_mask=INPUT_IDS != 9, segment_ids=SEGMENT_IDS * 0)
     assert np.array_equal(hidden(config=config), given)
 
 
@@ -103,34 +95,27 @@ OTHER = replace(CONFIG, intermediate_size=12)
         ("input_ids", np.full((1, 1), 2**64 - 1, np.uint64), "18446744073709551615"),
         ("input_ids", with_id(2**70), "input_ids has dtype object"),
         ("input_ids", with_id(2.0), "input_ids has dtype float64.*integers"),
-        ("input_ids", with_id(None), "input_ids has dtype object"),
         ("input_ids", with_id(True), "^input_ids holds a bool"),
-        ("input_ids", INPUT_IDS > 0, "input_ids has dtype bool"),
         ("input_ids", [["the", "cat"]], "input_ids has dtype <U3"),
         ("input_ids", INPUT_IDS.astype("m8[s]"), "input_ids has dtype timedelta64"),
         ("input_ids", [[1, 2, 3], [4]], r"rows of lengths \[3, 1\]; pad first"),
         ("input_ids", [[[1, 2], [3]]], "^input_ids: not an array"),
         ("input_ids", [Odd()], "^input_ids: not an array"),
         ("input_ids", np.arange(7), r"^input_ids: expected \(B, T\), got \(7,\)"),
-        ("input_ids", np.ones((1, 2, 3), int), r"expected .* got \(1, 2, 3\)"),
         ("input_ids", np.ones((2, 0), int), r"^input_ids: empty sequence.*\(2, 0\)"),
         ("input_ids", np.ones((1, 18), int), "^input_ids has 18 pos.*at most 17"),
         ("input_ids", np.ma.masked_equal(INPUT_IDS, 9), "^input_ids is a masked array"),
         ("input_ids", "the cat", "^input_ids is str"),
-        ("input_ids", None, "^input_ids is NoneType"),
         ("segment_ids", SEGMENT_IDS - 1, r"^segment_ids\[0, 0\] = -1, allowed 0\.\.1"),
         ("segment_ids", SEGMENT_IDS * 1.0, "^segment_ids has dtype float64"),
         ("segment_ids", SEGMENT_IDS[0], r"^segment_ids: expected \(B, T\), got \(5,\)"),
         ("segment_ids", SEGMENT_IDS[:1], r"^segment_ids has shape \(1, 5\).*\(2, 5\)"),
-        ("segment_ids", 0, "^segment_ids is int"),
         ("attention_mask", with_mask(2), r"\[1, 4\] = 2\.0, allowed: 0 or 1$"),
         ("attention_mask", with_mask(-1), r"\[1, 4\] = -1\.0, allowed: 0 or 1$"),
         ("attention_mask", with_mask(np.nan), r"^attention_mask\[1, 4\] = nan"),
         ("attention_mask", ADDITIVE, r"\[1, 3\] = -10000\.0.*looks additive"),
         ("attention_mask", np.ones((1, 5)), r"shape \(1, 5\), allowed: \(2, 5\)"),
-        ("attention_mask", np.ones((2, 1, 1, 5)), r"has shape \(2, 1, 1, 5\)"),
         ("attention_mask", np.full((2, 5), "1"), "^attention_mask has dtype <U1"),
-        ("attention_mask", [[1, 1], [1]], "^attention_mask: rows of lengths"),
         ("rng", 0, "^rng is int, allowed: numpy.random.Generator"),
         ("rng", np.random.RandomState(0), "^rng is RandomState"),
         ("trace", [], "^trace is list"),

@@ -21,6 +21,12 @@ MASKS = {
     "nothing visible": [[1, 1, 1, 0, 0], [0, 0, 0, 0, 0]],
 }
 MASK = np.array(MASKS["padded"])
+CHANGES = [
+    {},
+    {"hidden_act": "gelu_new"},
+    {"hidden_act": "relu"},
+    {"layer_norm_eps": 0.1},
+]
 
 
 def generator():
@@ -62,17 +68,14 @@ def assert_equals_oracle(config, mask, given):
         assert np.array_equal(output, found[stage]), stage
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{}, {"hidden_act": "gelu_new"}, {"hidden_act": "relu"}, {"layer_norm_eps": 0.1}],
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_every_stage_equals_the_scalar_loops(change):
     assert_equals_oracle(replace(CONFIG, **change), MASKS["padded"], None)
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_every_stage_equals_the_scalar_loops_under_a_given_mask(name):
-    assert_equals_oracle(CONFIG, MASKS[name], MASKS[name])
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_every_stage_equals_the_scalar_loops_under_a_given_mask(mask):
+    assert_equals_oracle(CONFIG, mask, mask)
 
 
 def test_float32_stays_float32_and_close_to_float64():
