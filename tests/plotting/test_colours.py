@@ -1,52 +1,35 @@
-"""Colours of the figures, seen by eyes without one kind of cone."""
+"""Colours of the figures, also as seen by eyes without one kind of cone."""
 
-import matplotlib
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 from bert_np.plotting import colours
 
 # From sRGB to what is seen, on linear values, severity 1.0.
 # Source: Machado, Oliveira and Fernandes 2009, table 1 (and supplement).
 DEFICIENCIES = {
-    "none": np.eye(3),
-    "protanopia": np.array(
-        [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
-        ]
-    ),
-    "deuteranopia": np.array(
-        [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.011820, 0.042940, 0.968881],
-        ]
-    ),
-    "tritanopia": np.array(
-        [
-            [1.255528, -0.076749, -0.178779],
-            [-0.078411, 0.930809, 0.147602],
-            [0.004733, 0.691367, 0.303900],
-        ]
-    ),
+    "none": "1 0 0  0 1 0  0 0 1",
+    "protanopia": """0.152286 1.052583 -0.204868  0.114503 0.786281 0.099216
+        -0.003882 -0.048116 1.051998""",
+    "deuteranopia": """0.367322 0.860646 -0.227968  0.280085 0.672501 0.047413
+        -0.011820 0.042940 0.968881""",
+    "tritanopia": """1.255528 -0.076749 -0.178779  -0.078411 0.930809 0.147602
+        0.004733 0.691367 0.303900""",
 }
-TO_XYZ = np.array(
-    [
-        [0.4124564, 0.3575761, 0.1804375],
-        [0.2126729, 0.7151522, 0.0721750],
-        [0.0193339, 0.1191920, 0.9503041],
-    ]
-)
-WHITE = TO_XYZ.sum(axis=1)
+TO_XYZ = """0.4124564 0.3575761 0.1804375  0.2126729 0.7151522 0.0721750
+    0.0193339 0.1191920 0.9503041"""
+
+
+def matrix(text):
+    return np.array(text.split(), float).reshape(3, 3)
 
 
 def seen_lab(rgb, deficiency):
     """CIE L*a*b* (D65) of sRGB colours (N, 3) as seen with a deficiency."""
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(linear @ DEFICIENCIES[deficiency].T, 0, 1)
-    ratio = seen @ TO_XYZ.T / WHITE
+    seen = np.clip(linear @ matrix(DEFICIENCIES[deficiency]).T, 0, 1)
+    ratio = seen @ matrix(TO_XYZ).T / matrix(TO_XYZ).sum(axis=1)
     f = np.where(
         ratio > (6 / 29) ** 3, np.cbrt(ratio), ratio * (29 / 6) ** 2 / 3 + 4 / 29
     )
@@ -54,52 +37,36 @@ def seen_lab(rgb, deficiency):
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=1)
 
 
-def lightness(colour_map, deficiency):
-    rgb = colour_map(np.linspace(0, 1, 256))[:, :3]
-    return seen_lab(rgb, deficiency)[:, 0]
+def scale(colour_map, deficiency):
+    return seen_lab(colour_map(np.linspace(0, 1, 256))[:, :3], deficiency)
 
 
 def test_the_simulation_keeps_greys_and_merges_red_and_green():
-    grey = np.full((1, 3), 0.5)
-    red, green = np.array([[0.8, 0.3, 0.1]]), np.array([[0.45, 0.5, 0.1]])
-    plain = np.linalg.norm(seen_lab(red, "none") - seen_lab(green, "none"))
+    grey, pair = np.full((1, 3), 0.5), np.array([[0.8, 0.3, 0.1], [0.45, 0.5, 0.1]])
     for name in DEFICIENCIES:
         assert seen_lab(grey, name) == pytest.approx(seen_lab(grey, "none"), abs=0.5)
-    for name in ("protanopia", "deuteranopia"):
-        seen = np.linalg.norm(seen_lab(red, name) - seen_lab(green, name))
-        assert seen < plain / 2
+    plain, *seen = (
+        np.linalg.norm(np.subtract(*seen_lab(pair, name)))
+        for name in ("none", "protanopia", "deuteranopia")
+    )
+    assert max(seen) < plain / 2
 
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_attention_grows_lighter_throughout(deficiency):
-    steps = lightness(colours.attention_colour_map(), deficiency)
-    assert np.all(np.diff(steps) > 0)
-    assert steps[-1] - steps[0] > 60
-
-
-@pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_signed_values_grow_darker_from_the_middle_to_both_ends(deficiency):
-    steps = lightness(colours.signed_colour_map(), deficiency)
-    assert np.all(np.diff(steps[:128]) > 0) and np.all(np.diff(steps[128:]) < 0)
-    assert steps[127:129].min() > 94
-    rgb = colours.signed_colour_map()(np.linspace(0, 1, 256))[:, :3]
-    lab = seen_lab(rgb, deficiency)
+def test_scales_are_read_by_lightness_alone(deficiency):
+    steps = scale(colours.attention_colour_map(), deficiency)[:, 0]
+    assert np.all(np.diff(steps) > 0) and steps[-1] - steps[0] > 60
+    lab = scale(colours.signed_colour_map(), deficiency)
+    assert np.all(np.diff(lab[:128, 0]) > 0) and np.all(np.diff(lab[128:, 0]) < 0)
+    assert lab[127:129, 0].min() > 94
     for offset in (40, 80, 120):  # as far from 0 on either side: told apart
         assert np.linalg.norm(lab[127 - offset] - lab[128 + offset]) > 15
 
 
-def test_the_check_fails_on_maps_that_are_not_monotone():
-    for name in ("jet", "hsv", "tab20"):
-        steps = lightness(matplotlib.colormaps[name], "deuteranopia")
-        assert not np.all(np.diff(steps) > 0)
-
-
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_colours_with_a_meaning_are_told_apart(deficiency):
-    from matplotlib.colors import to_rgb
-
-    letters = [colours.QUERY, colours.KEY, colours.VALUE]
-    lab = seen_lab(np.array([to_rgb(colour) for colour in letters]), deficiency)
+    letters = np.array([to_rgb(c) for c in (colours.QUERY, colours.KEY, colours.VALUE)])
+    lab = seen_lab(letters, deficiency)
     gaps = [np.linalg.norm(lab[i] - lab[j]) for i in range(3) for j in range(i)]
     assert min(gaps) > 10  # and each letter is named in words wherever it is used
     shades = seen_lab(np.array([to_rgb(c) for c in colours.SEGMENTS]), deficiency)
@@ -107,9 +74,10 @@ def test_colours_with_a_meaning_are_told_apart(deficiency):
 
 
 def test_texts_and_lines_are_readable_on_white():
-    for colour in (*colours.SERIES, colours.NEUTRAL):
+    letters = (colours.QUERY, colours.KEY, colours.VALUE)
+    for colour in (*letters, *colours.SERIES, colours.NEUTRAL):
         assert colours.contrast(colour, "white") >= 4.5
-    assert len(colours.DASHES) == len(set(colours.SERIES)) == 4
+    assert colours.contrast("black", "white") == pytest.approx(21)
 
 
 def test_the_signed_scale_is_centred_at_zero():

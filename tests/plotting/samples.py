@@ -1,0 +1,147 @@
+"""What the tests of pictures share: inputs, and readers of figures and pages."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import bert_np
+from bert_np import BertConfig
+
+WORDS = ["the", "cat", "sat"]
+PAIR = ["[CLS]", "a", "##b", "[SEP]", "c", "[SEP]", "[PAD]"]
+SEGMENTS = [0, 0, 0, 0, 1, 1, 0]
+ODD = ["[CLS]", "中文", "\U0001f600", "$x$", "$$", '<b>&"', "שלום", "a\x07b"]
+ODD += ["\ud800", "", "antidisestablishmentarianism", "W" * 1000, "[SEP]"]
+# The worked example: q and k give scores (4, 2, 0) and so on, divided by 2.
+Q = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]])
+K = np.array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 1, 2, 0]])
+V = np.array([[1.0, 0], [0, 1], [1, 1]])
+PROBS = np.array(
+    [[0.6652, 0.2447, 0.0900], [0.2119, 0.5761, 0.2119], [0.1065, 0.1065, 0.7870]]
+)
+CONFIG = BertConfig(
+    vocab_size=10,
+    hidden_size=6,
+    num_hidden_layers=2,
+    num_attention_heads=3,
+    intermediate_size=8,
+    max_position_embeddings=7,
+)
+PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
+
+
+def random_probs(*shape):
+    """Rows of probabilities, read-only."""
+    scores = np.exp(2 * np.random.default_rng(0).normal(size=shape))
+    return frozen(scores / scores.sum(axis=-1, keepdims=True))
+
+
+def frozen(array):
+    array = np.array(array)
+    array.flags.writeable = False
+    return array
+
+
+def names(count):
+    return [f"t{i}" for i in range(count)]
+
+
+# ----------------------------------------------------------------- figures
+def written(ax):
+    return [text.get_text() for text in ax.texts if text.get_text()]
+
+
+def ticks(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def title_of(figure):
+    return figure.get_suptitle().replace("\n", " ") if figure._suptitle else ""
+
+
+def map_of(figure, panel=0):
+    return np.asarray(figure.axes[panel].images[0].get_array())
+
+
+def hatched(ax):
+    return [patch for patch in ax.patches if patch.get_hatch()]
+
+
+def drawn(figure):
+    """The pixels of a figure, (height, width, 3)."""
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3]
+
+
+def texts_of(figure):
+    """The texts that are drawn, of ticks only those within the axes."""
+    axes = [*figure.axes, *(child for ax in figure.axes for child in ax.child_axes)]
+    texts = [figure._suptitle, figure._supxlabel, figure._supylabel, *figure.texts]
+    for ax in axes:
+        texts += [*ax.texts, ax.title, ax._left_title, ax._right_title]
+        texts += ax.get_legend().get_texts() if ax.get_legend() else []
+        for axis in (ax.xaxis, ax.yaxis) if ax.axison else ():
+            marks = list(axis._update_ticks())
+            texts += [axis.label, *(mark.label1 for mark in marks)]
+            texts += [mark.label2 for mark in marks]
+    texts = {id(text): text for text in texts if text is not None}.values()
+    return [text for text in texts if text.get_visible() and text.get_text().strip()]
+
+
+def assert_text_fits(figure):
+    """No text leaves the figure, none overlaps another, none is small."""
+    height, width, _ = drawn(figure).shape
+    texts = texts_of(figure)
+    assert len(texts) > 3 and min(text.get_fontsize() for text in texts) >= 9
+    boxes = np.array([text.get_window_extent().extents for text in texts])
+    out = (boxes[:, :2] < -1).any(axis=1) | (
+        boxes[:, 2:] > (width + 1, height + 1)
+    ).any(1)
+    assert not out.any(), [text.get_text() for text, o in zip(texts, out) if o]
+    low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
+    over = np.triu((high - low > 1.5).all(axis=2), 1)  # pixels
+    assert not over.any(), [
+        (texts[i].get_text(), texts[j].get_text()) for i, j in np.argwhere(over)[:5]
+    ]
+
+
+# ------------------------------------------------------------------- pages
+class Page(HTMLParser):
+    """The elements of a page, its texts and its script; all must be closed."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.open, self.found, self.texts, self.script = [], [], [], ""
+        self.feed(html.encode("utf-8").decode("utf-8"))
+        self.close()
+        assert self.open == []
+        self.text = "".join(self.texts)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        self.open += [] if tag in ("br", "img", "meta", "line") else [tag]
+
+    def handle_endtag(self, tag):
+        assert tag == "line" or self.open.pop() == tag
+
+    def handle_comment(self, data):
+        self.found.append(("a comment", {}))
+
+    def handle_data(self, text):
+        if self.open and self.open[-1] == "script":
+            self.script += text
+        else:
+            self.texts.append(text)
+
+    def all(self, tag, name=None):
+        """The attributes of all elements of a kind, or one of them."""
+        found = [attributes for kind, attributes in self.found if kind == tag]
+        return [each[name] for each in found if name in each] if name else found
+
+    def structure(self):
+        """The kinds of elements with the names of their attributes."""
+        pairs = {(tag, name) for tag, each in self.found for name in each}
+        return pairs | {tag for tag, _ in self.found}
