@@ -1,6 +1,6 @@
 """Store the sentence similarities that sentence-transformers computes.
 
-    python tests/make_minilm_cosines.py FOLDER
+    python tests/tools/make_minilm_cosines.py FOLDER
 
 FOLDER holds sentence-transformers/all-MiniLM-L6-v2 with its modules.json.
 Needs sentence-transformers; the tests do not.
@@ -22,7 +22,7 @@ SENTENCES = [
     "long text " * 200,
 ]
 MAX_LENGTH = 256  # where sentence-transformers cuts this model's texts
-GOLDEN = Path(__file__).parent / "golden" / "minilm_cosines.json"
+GOLDEN = Path(__file__).parents[1] / "golden" / "minilm_cosines.json"
 
 
 def main(folder):

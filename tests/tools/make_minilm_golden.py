@@ -1,6 +1,6 @@
 """Store what HuggingFace's BERT computes with the weights of MiniLM.
 
-    python tests/make_minilm_golden.py [--folder FOLDER]
+    python tests/tools/make_minilm_golden.py [--folder FOLDER]
 
 FOLDER holds sentence-transformers/all-MiniLM-L6-v2; without it the model
 is fetched. Needs torch and transformers; the tests do not. The versions
@@ -22,7 +22,7 @@ TEXTS = [
     ["Unplayable?", "Yes."],
     "No, it did not.",
 ]
-GOLDEN = Path(__file__).parent / "golden" / "minilm.npz"
+GOLDEN = Path(__file__).parents[1] / "golden" / "minilm.npz"
 
 
 def compute(folder):

@@ -1,10 +1,10 @@
-"""Plant one-line faults in the package and see which test catches each.
+"""Plant mistakes in the package, one at a time, and see which test catches each.
 
-    python tests/negative_controls.py [MODULE ...]
+    python tests/tools/negative_controls.py [MODULE ...]
 
-MODULE is a name such as attention or training/adam. Each fault is planted
-in a copy of the repository, and the module's tests run there. Prints a
-table; exits with 1 where a fault survives.
+MODULE is a name such as attention or training/adam; planted_faults.txt lists
+the faults of each. Each is planted in a copy of the repository, in which the
+tests of the module run. Prints a table; exits with 1 if a fault survives.
 """
 
 import os
@@ -16,77 +16,72 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from planted_faults import EDITS, TESTS
-
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
-def edited(module, old, new, root=ROOT):
-    """The module's source with one text replaced."""
-    source = (root / "bert_np" / f"{module}.py").read_text("utf-8")
+def read_faults(text):
+    """Yield (module, test files, fault, old text, new text)."""
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if lines[0].startswith("## "):
+            module, tests = lines[0][3:].split(": ")
+        elif len(lines) == 3 and lines[1].startswith("- "):
+            yield module, tests.split(), lines[0], lines[1][2:], lines[2][2:]
+
+
+def copy_repository(folder):
+    for name in ("bert_np", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def plant(folder, module, old, new):
+    path = folder / "bert_np" / f"{module}.py"
+    source = path.read_text("utf-8")
     if source.count(old) != 1:
         raise ValueError(f"{module}.py has {source.count(old)} times: {old}")
-    return source.replace(old, new)
+    path.write_text(source.replace(old, new), "utf-8")
 
 
-def copy_repository(root, folder):
-    for name in ("bert_np", "tests"):
-        shutil.copytree(root / name, folder / name)
-    shutil.copy(root / "pyproject.toml", folder)
-
-
-def run_tests(folder, names):
-    """pytest in a copy: its exit code and the first test that failed."""
-    environment = os.environ | {
-        "PYTHONPATH": str(folder),
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
-    command += ["-k", "not live"]  # without those that need torch
+def run_tests(folder, tests):
+    """Run test files in a copy; return the first failure, or None."""
     run = subprocess.run(
-        [*command, *(f"tests/test_{name}.py" for name in names)],
+        [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+        + [f"tests/{name}" for name in tests],
         cwd=folder,
-        env=environment,
+        env=os.environ | {"PYTHONPATH": str(folder), "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     if run.returncode not in (0, 1, 2):  # 2: a test file failed as it was read
         raise RuntimeError(run.stdout + run.stderr)
     failed = re.search(r"^(?:FAILED|ERROR) tests/(.+?)( - |$)", run.stdout, re.M)
-    return run.returncode, failed[1] if failed else ""
+    return failed[1] if failed else None
 
 
-def try_edit(root, module, fault, old, new):
-    """Plant a fault; return (module, fault, the test that caught it or "")."""
+def try_fault(module, tests, fault, old, new):
+    """Return (module, fault, the first test that failed, or None)."""
     with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        copy_repository(root, folder)
-        source = edited(module, old, new, root)
-        (folder / "bert_np" / f"{module}.py").write_text(source, "utf-8")
-        code, test = run_tests(folder, own_tests(module))
-        return module, fault, test if code else ""
-
-
-def own_tests(module):
-    return TESTS.get(module, [module, "model"])
+        copy_repository(Path(folder))
+        plant(Path(folder), module, old, new)
+        return module, fault, run_tests(folder, tests)
 
 
 def main(modules):
-    modules = modules or list(EDITS)
-    jobs = [(module, *edit) for module in modules for edit in EDITS[module]]
+    text = Path(__file__).with_name("planted_faults.txt").read_text("utf-8")
+    faults = [f for f in read_faults(text) if f[0] in modules or not modules]
     survived = 0
-    with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(2) as pool:
-        root = Path(root)
-        copy_repository(ROOT, root)
-        code, test = run_tests(root, sorted({t for m in modules for t in own_tests(m)}))
-        if code:
-            raise RuntimeError(f"fails without a fault: {test}")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        copy_repository(Path(folder))
+        failed = run_tests(folder, sorted({name for f in faults for name in f[1]}))
+        if failed:
+            raise RuntimeError(f"fails without a fault: {failed}")
         print("| module | fault | caught by |\n|---|---|---|", flush=True)
-        for module, fault, test in pool.map(lambda job: try_edit(root, *job), jobs):
-            survived += not test
+        for module, fault, test in pool.map(lambda fault: try_fault(*fault), faults):
+            survived += test is None
             print(f"| {module} | {fault} | {test or '**nothing**'} |", flush=True)
-    print(f"\n{len(jobs)} faults, {survived} survived")
+    print(f"\n{len(faults)} faults, {survived} survived")
     return 1 if survived else 0
 
 
