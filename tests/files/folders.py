@@ -17,7 +17,7 @@ from bert_np.tree import leaves
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny"
 RAW = (TINY / WEIGHTS).read_bytes()
-TENSORS = load(RAW)  # name -> array
+TENSORS = dict(sorted(load(RAW).items()))  # name -> array
 CONFIG = json.loads((TINY / "config.json").read_text("utf-8"))
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "The", "the", "##m", "é"]
 VOCAB = "".join(f"{token}\n" for token in TOKENS)

@@ -99,12 +99,7 @@ HEADS = {
 HEADS |= {"cls.new.weight": np.zeros(2, "i1"), "classifier.embeddings.x": np.zeros(0)}
 UNKNOWN = "another architecture"
 NAMES = [
-    (
-        "gamma in one place",
-        with_gamma(TENSORS, "bert.embeddings"),
-        "mix two ways",
-        GAMMA,
-    ),
+    ("gamma in one place", with_gamma(TENSORS, "bert.emb"), "mix two ways", "beta"),
     ("gamma in the heads", with_gamma(TENSORS, "cls."), "mix two ways", "beta"),
     ("two spellings", TENSORS | {GAMMA: TENSORS[WORD]}, "two spellings", GAMMA),
     (
