@@ -210,13 +210,6 @@ def test_rollout_equals_the_loops(residual):
             assert_close(found[layer, row], before)
 
 
-def test_rollout_by_hand():
-    """Two layers of one head: 0.5 I + 0.5 probs, multiplied from the left."""
-    first, second = np.array([[1, 0], [1, 0]]), np.array([[0, 1], [0, 1]])
-    found = rollout([first[None], second[None]])
-    assert found.tolist() == [[[1, 0], [0.5, 0.5]], [[0.75, 0.25], [0.5, 0.5]]]
-
-
 def moved_by_loops(x, attention):
     """f(x_j) of each head, [head][key], from the layer's input (T, H)."""
     D, W = CONFIG.head_size, attention["output"]["W"].tolist()
@@ -344,15 +337,6 @@ def test_the_mask_and_segments_of_an_ablation_have_the_defaults_of_bert():
     assert np.array_equal(plain.heads, given.heads)
     assert np.array_equal(plain.layers, given.layers)
     assert plain.heads_kl is None and plain.layers_kl is None
-
-
-def test_padding_changes_no_ablation():
-    ids, segment_ids = INPUT_IDS[1:], SEGMENT_IDS[1:]
-    padded = ablation_effects(ids, PARAMS, CONFIG, segment_ids=segment_ids)
-    ids, segment_ids = ids[:, :3], segment_ids[:, :3]
-    short = ablation_effects(ids, PARAMS, CONFIG, segment_ids=segment_ids)
-    assert_close(short.heads, padded.heads)
-    assert_close(short.layers, padded.layers)
 
 
 def test_without_head_changes_one_matrix():
