@@ -4,7 +4,7 @@ A batch is a dict of arrays:
     input_ids : (B, T), some of them masked
     segment_ids : (B, T)
     attention_mask : (B, T), 1 real, 0 padding
-    mlm_labels : (B, T), the original id, or -100 where none is predicted
+    mlm_labels : (B, T), the original id, or -100 at other positions
     nsp_labels : (B,), 0 if the second text follows, 1 if it does not,
         -100 if there is no second text
 """
@@ -113,7 +113,7 @@ def _cut(batch, parts):
 
 
 def _generators(rng, parts):
-    """Give each part a generator of its own, so that their order is free."""
+    """Give each part its own generator, so that threads cannot mix the draws."""
     if rng is None or parts == 1:
         return [rng] * parts
     seeds = rng.integers(2**63, size=(parts, 2))

@@ -19,7 +19,7 @@ from bert_np.training.toy_grammar import MIX, SUFFIXES, TABLES, TEMPLATES
 
 SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNK, CLS, SEP, MASK = range(5)
-HELD_OUT_SHARE = 10  # one passage in ten is held out
+HELD_OUT_ONE_IN = 10  # one passage in ten is held out
 
 
 class Slot(NamedTuple):
@@ -46,8 +46,8 @@ class Grammar(NamedTuple):
     pair: tuple  # [CLS] A [SEP] B [SEP]
     first: tuple  # [CLS] A [SEP]
     second: tuple  # B [SEP]
-    single_rate: float  # share of samples with one text
-    random_rate: float  # share of pairs with a random B
+    single_rate: float  # probability of a single text
+    random_rate: float  # probability that the second text of a pair is random
 
 
 class Probe(NamedTuple):
@@ -115,16 +115,13 @@ def create_grammar(mix=MIX, single_rate=0.25, random_rate=0.25):
     columns = _columns()
     pieces = {kind: [] for kind in ("single", "pair", "first", "second")}
     for template in TEMPLATES:
-        share = (
-            mix.get(template.family, 0)
-            / sum(mix.values())
-            / families.count(template.family)
-        )
+        family_weight = mix.get(template.family, 0) / sum(mix.values())
+        weight = family_weight / families.count(template.family)
         for kind, cuts in _cut(template.text).items():
             pieces[kind] += [
-                _compile(labels, share / len(cuts), template, columns)
+                _compile(labels, weight / len(cuts), template, columns)
                 for labels in cuts
-                if share > 0
+                if weight > 0
             ]
     return Grammar(
         tuple(vocabulary()),
@@ -184,7 +181,7 @@ def _columns():
 
 
 def _compile(labels, weight, template, columns):
-    """Return the piece that the labelled words form."""
+    """Return the piece that these labelled words form."""
     words = [label.split(":")[0] for label in labels]
     starts = np.cumsum([0] + [columns[word].shape[1] for word in words])
     tables = [names for names, _ in TABLES if set(names) & set(words)]
@@ -236,10 +233,11 @@ def sample_batch(rng, size, grammar, held_out=None):
         pieces.
     """
     _check_draw(rng, size)
-    share = {None: 1, True: 1 / HELD_OUT_SHARE, False: 1 - 1 / HELD_OUT_SHARE}[held_out]
+    rate = 1 / HELD_OUT_ONE_IN
+    kept_rate = {None: 1, True: rate, False: 1 - rate}[held_out]
     parts, found = [], 0
     while found < size:
-        ids, labels, origin = _draw(rng, int((size - found) / share) + 16, grammar)
+        ids, labels, origin = _draw(rng, int((size - found) / kept_rate) + 16, grammar)
         keep = slice(None) if held_out is None else is_held_out(ids) == held_out
         parts.append((ids[keep], labels[keep], origin[keep]))
         found += len(parts[-1][0])
@@ -270,10 +268,8 @@ def is_held_out(input_ids):
     ndarray of shape (B,), bool
     """
     rows = input_ids.astype(np.uint8)
-    return np.array(
-        [zlib.crc32(row.tobytes().rstrip(b"\0")) % HELD_OUT_SHARE == 0 for row in rows],
-        dtype=bool,
-    )
+    sums = [zlib.crc32(row.tobytes().rstrip(b"\0")) for row in rows]
+    return np.array(sums, np.uint32) % HELD_OUT_ONE_IN == 0
 
 
 def _check_draw(rng, size):
@@ -286,25 +282,15 @@ def _check_draw(rng, size):
 def _draw(rng, size, grammar):
     """Return ids padded to the longest possible length, labels, origins."""
     pair_rate = 1 - grammar.single_rate
-    labels = rng.choice(
-        [IGNORED, 0, 1],
-        size,
-        p=[
-            grammar.single_rate,
-            pair_rate * (1 - grammar.random_rate),
-            pair_rate * grammar.random_rate,
-        ],
-    )
-    width = max(p.length for p in grammar.first + grammar.single) + max(
-        p.length for p in grammar.second
-    )
+    follow_rate, random_rate = 1 - grammar.random_rate, grammar.random_rate
+    rates = [grammar.single_rate, pair_rate * follow_rate, pair_rate * random_rate]
+    labels = rng.choice([IGNORED, 0, 1], size, p=rates)
+    width = max(piece.length for piece in grammar.first + grammar.single)
+    width += max(piece.length for piece in grammar.second)
     ids = np.full((size, width), PAD)
     origin = np.zeros(size, dtype=int)
-    for label, pieces in (
-        (IGNORED, grammar.single),
-        (0, grammar.pair),
-        (1, grammar.first),
-    ):
+    kinds = {IGNORED: grammar.single, 0: grammar.pair, 1: grammar.first}
+    for label, pieces in kinds.items():
         rows = np.flatnonzero(labels == label)
         origin[rows] = _write(ids, rows, np.zeros_like(rows), pieces, rng)
     starts = (ids[rows] != PAD).sum(axis=1)  # random pairs
@@ -345,7 +331,7 @@ def to_texts(input_ids, grammar):
 def find_probes(batch, grammar):
     """Return every question about its skills that a batch allows.
 
-    A random pair is asked about its first text only. The answers are all
+    Only the first text of a random pair has questions. The answers are all
     words that the slot of the passage allows: one word, except for verbs,
     of which only the number is determined.
 
@@ -364,17 +350,11 @@ def find_probes(batch, grammar):
         kinds[label][number]
         for label, number in zip(batch["next_labels"].tolist(), batch["origin"])
     ]
+    ids = batch["input_ids"]
     return [
-        Probe(
-            row,
-            skill,
-            target,
-            source,
-            distractor,
-            _answers(piece, batch["input_ids"][row], target),
-        )
+        Probe(row, skill, target, *others, _answers(piece, ids[row], target))
         for row, piece in enumerate(pieces)
-        for skill, target, source, distractor in piece.probes
+        for skill, target, *others in piece.probes
     ]
 
 
@@ -493,11 +473,8 @@ def _mixture(pieces, ids, grammar):
         for slot, rows in zip(piece.slots, kept):
             for position, column in zip(slot.positions, rows.T):
                 if ids[position] == MASK:
-                    joint[position] += (
-                        mass
-                        / len(column)
-                        * np.bincount(column, minlength=len(grammar.tokens))
-                    )
+                    counts = np.bincount(column, minlength=len(grammar.tokens))
+                    joint[position] += mass * counts / len(column)
     return total, joint[ids == MASK]
 
 

@@ -176,7 +176,7 @@ def make_batch(rng, grammar):
 
 
 def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
-    """Train the toy model, and write it with its report.
+    """Train the toy model and write it with its report.
 
     Parameters
     ----------
