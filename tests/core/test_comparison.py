@@ -69,12 +69,6 @@ def test_a_name_is_recorded_once():
     assert not trace["x"].any()
 
 
-def test_the_trace_mirrors_the_parameters():
-    assert list(TRACE) == list(PARAMS)
-    assert len(TRACE["layers"]) == len(PARAMS["layers"])
-    assert PARAMS["layers"][0].keys() < TRACE["layers"][0].keys()
-
-
 # compare
 
 
@@ -251,6 +245,7 @@ def from_the_second_call(norm):
 SMALL = {  # vectors so small that epsilon shows
     "params": map_leaves(lambda path, a: a if "norm" in path else a * 0.1, PARAMS)
 }
+EPSILON = {"config": replace(CONFIG, layer_norm_eps=1e-5), "correct": SMALL}
 TANH = {"config": replace(CONFIG, hidden_act="gelu_new")}
 INVERTED = "the attention mask is inverted: 1 is a real token"
 NOT_FINITE = "it holds NaN or infinity: did exp overflow, or a row see no key?"
@@ -315,14 +310,7 @@ FAULTY = [  # (stage, hint, what makes the model faulty)
         )
         for hint, norm in NORMS.items()
     ],
-    *[
-        (
-            "embeddings.norm",
-            f"layer norm with epsilon {eps:g}",
-            SMALL | {"config": replace(CONFIG, layer_norm_eps=eps), "correct": SMALL},
-        )
-        for eps in (1e-3, 1e-5, 1e-6)
-    ],
+    ("embeddings.norm", "layer norm with epsilon 1e-05", SMALL | EPSILON),
     *[
         (stage, "the matrix is transposed", with_params(path, change=np.transpose))
         for stage, path in TRANSPOSED.items()

@@ -13,15 +13,8 @@ from bert_np import BertError, embed_sentences, fill_mask, next_sentence
 from bert_np.files.checkpoint import Pretrained
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "."]
-CONFIG = bert_np.BertConfig(
-    vocab_size=12,
-    hidden_size=8,
-    num_hidden_layers=1,
-    num_attention_heads=2,
-    intermediate_size=16,
-    max_position_embeddings=12,
-    initializer_range=0.5,
-)
+LIMITS = {"max_position_embeddings": 12, "initializer_range": 0.5}
+CONFIG = bert_np.BertConfig(12, 8, 1, 2, 16, **LIMITS)
 PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
 TOY = Pretrained(PARAMS, CONFIG, bert_np.Tokenizer.from_tokens(WORDS))
 
