@@ -1,1 +1,1 @@
-"""Checkpoints: where they come from, how they are read, how they are saved."""
+"""Checkpoints: where they come from, and how they are read and saved."""

@@ -1,13 +1,12 @@
-"""Files <-> parameters, in HuggingFace's layout.
+"""From files to parameters and back, in HuggingFace's layout.
 
-The only module that knows HuggingFace's tensor names, and the only place
-where a linear weight is transposed: their files hold (out, in), our tree
-holds (in, out). Files are read whole, never memory-mapped, and nothing
-is ever unpickled.
+This is the only module that knows HuggingFace's tensor names, and the
+only place where a linear weight is transposed: their files store weights
+as (out, in), our tree as (in, out).
 
-Two things no reader can detect, since every shape fits: a square matrix
-that was stored transposed, and a wrong number of heads that still
-divides the hidden size.
+Two faults cannot be detected by any reader, because every shape fits: a
+square matrix that was stored transposed, and a wrong number of heads that
+still divides the hidden size.
 """
 
 import json
@@ -43,7 +42,7 @@ from bert_np.tokenizer import Tokenizer
 from bert_np.tree import leaves, map_leaves
 
 # ---------------------------------------------------------------- names
-# Where an array sits in our tree -> HuggingFace's module. {} is the layer.
+# The place of an array in our tree -> HuggingFace's module; {} is the layer.
 MODULES = {
     "embeddings": "embeddings",
     "embeddings.norm": "embeddings.LayerNorm",
@@ -72,7 +71,7 @@ ARRAYS = {
     "beta": "bias",
     "bias": "bias",
 }
-# Second copies that some files hold; each must equal the array named.
+# Second copies that some files contain; each must equal the array named.
 COPIES = {
     "cls.predictions.decoder.weight": "embeddings.word",
     "cls.predictions.decoder.bias": "mlm.bias",
@@ -85,7 +84,7 @@ UNUSED = ("cls.", *OTHER_HEADS)
 
 
 def huggingface_name(path):
-    """HuggingFace's name of an array, without the prefix "bert.".
+    """Return HuggingFace's name of an array, without the prefix "bert.".
 
     >>> huggingface_name("layers.3.ffn.inner.W")
     'encoder.layer.3.intermediate.dense.weight'
@@ -96,7 +95,7 @@ def huggingface_name(path):
 
 
 class Pretrained(NamedTuple):
-    """A model as it was loaded; it unpacks, and passes on as ``*model``."""
+    """A loaded model, to be unpacked, or passed on as ``*model``."""
 
     params: dict  # the tree of parameter_shapes, read-only arrays
     config: BertConfig
@@ -107,35 +106,29 @@ class Pretrained(NamedTuple):
 def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     """Read a model and its tokenizer from a folder in HuggingFace's layout.
 
-    W = weightᵀ, copied to C order (in, out). Float16 and bfloat16 become
-    float32. A file of float64 alone stays float64, any mixture becomes
-    float32.
+    W = weightᵀ, copied to C order, of shape (in, out). The parameters are
+    float64 if every tensor in the files is float64, and float32 otherwise.
 
     Parameters
     ----------
     folder : str or Path
-        Holds config.json, model.safetensors (or shards and their index)
-        and, where there is a tokenizer, vocab.txt or tokenizer.json.
-        Links must stay in the folder, or in the model's own part of the
-        HuggingFace cache.
+        Contains config.json, model.safetensors (or shards and their
+        index) and, for the tokenizer, vocab.txt or tokenizer.json. Links
+        may lead only to files in the folder, or in the model's own part
+        of the HuggingFace cache.
     allow_nonfinite : bool
-        Accept NaN and infinity among the values.
+        Whether NaN and infinity are accepted among the values.
     report : dict, optional
-        An empty dict; gets lists of str under "files", "renamed",
-        "converted", "tied", "dropped", "unused" and "absent"; see
-        format_report.
+        A dict to fill with lists of str under the keys "files",
+        "renamed", "converted", "tied", "dropped", "unused" and "absent".
+        Print it with format_report.
 
     Returns
     -------
     Pretrained
         (params, config, tokenizer). params has "pooler", "mlm" and "nsp"
-        only if the files hold them; tokenizer is None if the folder has
-        no WordPiece vocabulary.
-
-    Raises
-    ------
-    BertError
-        Naming the file, the tensor, what was found and what is allowed.
+        only if the files contain them; tokenizer is None if the folder
+        has no WordPiece vocabulary.
     """
     if type(allow_nonfinite) is not bool:
         found = short(allow_nonfinite)
@@ -164,10 +157,10 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
 
 
 def _place(found, config):
-    """Where each tensor goes: ({name: path}, the shapes of the tree)."""
+    """Find the place of each tensor: ({name: path}, the tree of shapes)."""
     names = _standard_names(found)
     layers = {name.split(".")[2] for name in names if name.startswith("encoder.layer.")}
-    # One layer more than the weights have is enough to find one missing.
+    # However many layers config.json asks for, one too many shows what is missing.
     count = min(config.num_hidden_layers, len(layers) + 1)
     shapes = parameter_shapes(replace(config, num_hidden_layers=count), heads=True)
     paths = {huggingface_name(path): path for path, _ in leaves(shapes)}
@@ -180,7 +173,7 @@ def _place(found, config):
 
 
 def _standard_names(found):
-    """{name as HuggingFace's models of today have it: name in the file}."""
+    """Return {the name that HuggingFace uses today: the name in the file}."""
     names, prefixes, spellings = {}, {}, {}
     for name in found:
         match = None if name.startswith(UNUSED) else BODY.fullmatch(name)
@@ -200,7 +193,7 @@ def _standard_names(found):
 
 
 def _check_naming(prefixes, spellings):
-    """One prefix, "bert." or none; gamma/beta everywhere or nowhere."""
+    """Check that one prefix and one spelling of LayerNorm are used."""
     for prefix, name in prefixes.items():
         if prefix not in ("", "bert."):
             raise BertError(
@@ -216,7 +209,7 @@ def _check_naming(prefixes, spellings):
 
 
 def _require_complete(found, places, shapes, layers, wanted):
-    """Every leaf of the tree has a tensor, every tensor is a known one."""
+    """Check that every leaf has a tensor and every tensor is known."""
     why, hint = "", ": another architecture than BERT"
     if layers != wanted:
         why, hint = f"config.json has {wanted} layers, the weights {layers}; ", ""
@@ -230,7 +223,7 @@ def _require_complete(found, places, shapes, layers, wanted):
 
 
 def _check_tensors(found, places, shapes, config):
-    """Check dtypes and shapes; the dtype that the parameters will have."""
+    """Check dtypes and shapes; return the dtype of the parameters."""
     P, kinds = config.max_position_embeddings, set()
     for name, path in places.items():
         kind, shape = found[name]
@@ -255,27 +248,27 @@ def _check_tensors(found, places, shapes, config):
 
 
 def _to_array(data, kind, shape, path, dtype):
-    """The values of one tensor as the array of our tree."""
+    """Turn the bytes of one tensor into the array of our tree."""
     array = np.frombuffer(data, (FLOATS | INTEGERS)[kind]).reshape(shape)
     if kind in INTEGERS:
         return array
     if kind == "BF16":  # the upper half of a float32
         array = (array.astype(np.uint32) << 16).view(np.float32)
-    with np.errstate(all="ignore"):  # too large for float32: inf, refused later
+    with np.errstate(all="ignore"):  # what overflows to inf is refused later
         if path.endswith(".W"):
             return np.array(array.T, dtype, order="C")  # (in, out)
         return np.asarray(array, dtype)
 
 
 def _store(arrays, name, path, array, allow_nonfinite):
-    """Put an array in its place, unless it is only to be compared."""
+    """Put an array in its place, or compare it with the one that is there."""
     if path == POSITION_IDS:
         if not np.array_equal(array.ravel(), np.arange(array.size)):
-            raise BertError(f"{show([name])} allowed: 0, 1, 2, ...")
+            raise BertError(f"{show([name])} has other values than BERT's 0, 1, 2, ...")
         return
     if not allow_nonfinite and not np.isfinite(array).all():
         raise BertError(
-            f"{show([name])} holds NaN or infinity, allowed: finite numbers "
+            f"{show([name])} contains NaN or infinity, allowed: finite numbers "
             "(or pass allow_nonfinite=True)"
         )
     if path not in arrays:
@@ -291,6 +284,7 @@ def _store(arrays, name, path, array, allow_nonfinite):
 
 # -------------------------------------------------------------- reports
 def _report(headers, found, places, shapes, dtype):
+    """List what happened to the tensors on their way into the tree."""
     target = np.dtype(dtype)
     counts = Counter(places.values())
     copies = [n for n in places if n in COPIES and counts[COPIES[n]] > 1]
@@ -312,20 +306,20 @@ def _report(headers, found, places, shapes, dtype):
 
 
 def format_report(report):
-    """A few lines about what load_checkpoint noted in its report."""
+    """Turn the report of load_checkpoint into a few lines of text."""
     lines = [f"{word} ({len(n)}): {show(n)}" for word, n in report.items() if n]
     return "\n".join(lines)
 
 
 # ------------------------------------------------------------ tokenizer
 VOCAB, TOKENIZER, SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
-# Key of tokenizer_config.json -> argument of Tokenizer.
+# A key of tokenizer_config.json -> the argument of Tokenizer.
 OPTIONS = {
     "do_lower_case": "lowercase",
     "strip_accents": "strip_accents",
     "tokenize_chinese_chars": "handle_chinese_chars",
 }
-# What a tokenizer.json must say for its vocabulary to be used as BERT's.
+# What a tokenizer.json must say so that its vocabulary is used as BERT's.
 WORDPIECE = {
     ("model", "type"): "WordPiece",
     ("model", "unk_token"): "[UNK]",
@@ -335,7 +329,7 @@ WORDPIECE = {
     ("normalizer", "clean_text"): True,
     ("pre_tokenizer", "type"): "BertPreTokenizer",
 }
-# A token that vocab.txt cannot hold: line ends, surrogates, a byte-order mark.
+# What vocab.txt cannot store: line ends, surrogates, a byte-order mark.
 NO_LINE = re.compile("\n|\r\\Z|[\ud800-\udfff]|\\A\ufeff")
 CLASSES = (
     "BertTokenizer",
@@ -347,10 +341,10 @@ CLASSES = (
 
 
 def _load_tokenizer(folder, config):
-    """The folder's tokenizer; None where it has no WordPiece like BERT's.
+    """Load the folder's tokenizer; None if it is not a WordPiece like BERT's.
 
-    vocab.txt counts before tokenizer.json. What tokenizer_config.json says
-    of case and accents counts before what tokenizer.json says.
+    vocab.txt takes precedence over tokenizer.json, and for case and
+    accents tokenizer_config.json takes precedence over tokenizer.json.
     """
     settings = read_object(folder, SETTINGS) or {}
     options = {new: settings[old] for old, new in OPTIONS.items() if old in settings}
@@ -370,6 +364,7 @@ def _load_tokenizer(folder, config):
 
 
 def _is_wordpiece(values):
+    """Say whether a tokenizer.json describes BERT's way of cutting words."""
     parts = {part: values.get(part) for part, _ in WORDPIECE}
     return all(isinstance(part, dict) for part in parts.values()) and all(
         parts[part].get(key) == wanted for (part, key), wanted in WORDPIECE.items()
@@ -377,7 +372,7 @@ def _is_wordpiece(values):
 
 
 def _vocabulary(model):
-    """The tokens of a tokenizer.json in the order of their ids."""
+    """Return the tokens of a tokenizer.json in the order of their ids."""
     ids = model.get("vocab")
     whole = isinstance(ids, dict) and all(type(i) is int for i in ids.values())
     if not whole or sorted(ids.values()) != list(range(len(ids))):
@@ -395,35 +390,37 @@ def _check_vocab_size(tokenizer, config):
 
 # --------------------------------------------------------------- saving
 PARTIAL = ".bert_np-partial-"  # begins the name of every temporary folder
-ONE_DAY = 86400  # seconds; an older temporary folder belongs to a killed run
+ONE_DAY = 86400  # seconds; no run takes so long, so an older folder is abandoned
 
 
 def save_pretrained(folder, params, config, tokenizer=None):
     """Write a folder that load_checkpoint and HuggingFace's library read.
 
-    weight = Wᵀ, everything else as it is; float64 stays float64. All
-    files are first written whole beside their places, then renamed, so no
-    file is ever half-written. Where the weights alone change, that is one
-    step; where other files change too, the weights go first and come
-    last: a process killed in between leaves a folder that load_checkpoint
-    refuses, never new weights beside an old vocabulary. A folder where
-    another model's tokenizer or shards would stay behind is refused.
+    weight = Wᵀ; every other array is stored as it is, and float64 stays
+    float64. All files are written to a temporary folder and then renamed,
+    so that no file is ever half-written. If only the weights change, that
+    takes a single step. If other files change too, the old weights are
+    moved away first and the new ones put in place last, so that a process
+    that is killed in between leaves a folder that load_checkpoint refuses,
+    and never new weights beside an old vocabulary. A folder in which
+    another model's tokenizer or shards would be left is refused.
 
     Parameters
     ----------
     folder : str or Path
-        Made where it does not exist.
+        Created if it does not exist.
     params : dict
-        The tree of parameter_shapes; pooler and heads may be absent.
-        Without pooler, HuggingFace makes up a random one.
+        The tree of parameter_shapes. Pooler and heads may be absent; in
+        place of a missing pooler HuggingFace's BertModel gets random
+        numbers.
     config : BertConfig
     tokenizer : Tokenizer, optional
 
     Raises
     ------
     BertError
-        Where an argument is wrong, or a file cannot be written. The files
-        that were there are then put back.
+        If an argument is wrong or a file cannot be written. The folder is
+        then as it was before.
     """
     check_params(params, config)
     texts = {"config.json": _config_text(params, config)}
@@ -433,11 +430,12 @@ def save_pretrained(folder, params, config, tokenizer=None):
     stale = {VOCAB, SETTINGS, TOKENIZER, INDEX}.difference(texts)
     for name in sorted(stale):
         if os.path.lexists(folder / name):
-            raise BertError(f"{name} of another save is in {str(folder)!r}; remove it")
+            raise BertError(f"{name} of another model is in {str(folder)!r}; remove it")
     _write_all(folder, params, texts)
 
 
 def _config_text(params, config):
+    """Return the text of config.json, with the class that has these heads."""
     heads = tuple(part for part in ("mlm", "nsp") if part in params)
     kind = {
         (): "BertModel",
@@ -451,6 +449,7 @@ def _config_text(params, config):
 
 
 def _tokenizer_texts(tokenizer, config):
+    """Return the texts of the tokenizer's two files: {name: text}."""
     if not isinstance(tokenizer, Tokenizer):
         kind = type(tokenizer).__name__
         raise BertError(f"tokenizer is {kind}, allowed: a Tokenizer or None")
@@ -468,17 +467,18 @@ def _tokenizer_texts(tokenizer, config):
 
 
 def _make_folder(folder):
+    """Create a folder if it does not exist, and return its Path."""
     if isinstance(folder, (str, Path)):
         try:
             os.makedirs(folder, exist_ok=True)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or error
-            raise BertError(f"folder {str(folder)!r} cannot be made: {why}") from None
+            raise BertError(f"cannot create folder {str(folder)!r}: {why}") from None
     return check_folder(folder)
 
 
 def _write_all(folder, params, texts):
-    """Write every file in a temporary folder, then move all into place."""
+    """Write every file to a temporary folder, then move them into place."""
     from safetensors import SafetensorError
 
     try:
@@ -500,7 +500,7 @@ def _write_all(folder, params, texts):
 
 
 def _holds(path, text):
-    """Whether a file has exactly this text."""
+    """Say whether a file contains exactly this text."""
     try:
         return path.read_bytes() == text.encode("utf-8")
     except OSError:
@@ -508,14 +508,14 @@ def _holds(path, text):
 
 
 def _moves(folder, changed, new, old):
-    """From where to where each file goes, in order: the old ones first."""
+    """List the renames (from, to) in order: old files away, new ones in."""
     files = [WEIGHTS, *changed] if changed else []
     out = [(folder / n, old / n) for n in files if os.path.isfile(folder / n)]
     return out + [(new / n, folder / n) for n in (*changed, WEIGHTS)]
 
 
 def _move_all(moves):
-    """Rename one file after the other; undo it where one cannot be."""
+    """Rename one file after the other; undo them all if one fails."""
     done = []
     try:
         for source, goal in moves:
@@ -529,21 +529,22 @@ def _move_all(moves):
 
 
 def remove_leftovers(folder, pattern):
-    """Remove what killed processes left: what is older than a day."""
+    """Remove what killed processes left behind, once it is a day old."""
     for path in folder.glob(pattern):
-        with suppress(OSError):  # another process may be faster
+        with suppress(OSError):  # another process may have removed it
             if time.time() - path.stat().st_mtime > ONE_DAY:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _write_weights(path, params):
+    """Write the parameters as a safetensors file with HuggingFace's names."""
     from safetensors.numpy import save_file
 
     tensors = {}
     for place, array in leaves(params):
         prefix = "" if place.startswith(("mlm", "nsp")) else "bert."
         array = array.T if place.endswith(".W") else array
-        # save_file writes wrong numbers where an array is not contiguous
+        # save_file writes wrong numbers if an array is not contiguous
         # (safetensors#825) or, in old versions, not little-endian.
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         tensors[prefix + huggingface_name(place)] = array

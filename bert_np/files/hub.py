@@ -1,7 +1,7 @@
-"""Models of the HuggingFace hub: into the cache shared with transformers.
+"""Models of the HuggingFace hub, kept in the cache of transformers.
 
 All downloads go through huggingface_hub, whose cache transformers uses
-too: what one has fetched the other finds.
+too, so that neither library fetches what the other has fetched.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
 
 
 def fetch_from_hub(name):
-    """The folder in the hub's cache that holds a model, filled if need be."""
+    """Return a model's folder in the hub's cache, downloading it if needed."""
     try:
         for repo in _spellings(name):
             folder = _cached(repo)
@@ -27,26 +27,26 @@ def fetch_from_hub(name):
     except BertError:
         raise
     except Exception as error:
-        # No narrower class: the hub's library passes on what its HTTP
-        # library raises, and has changed that library twice.
+        # A narrower class will not do: huggingface_hub passes on whatever its
+        # HTTP library raises, and it has changed that library twice.
         raise BertError(_explain(error, name)) from error
 
 
 def _spellings(name):
-    """The names under which a cache may hold a model.
+    """Return the names under which a model may lie in the cache.
 
-    Google's BERTs had no owner at first: bert-base-uncased and
-    google-bert/bert-base-uncased are one model.
+    Google's BERTs had no owner at first, so that bert-base-uncased and
+    google-bert/bert-base-uncased are the same model.
     """
     bare = name.removeprefix("google-bert/")
     return (name,) if "/" in bare else (name, bare, f"google-bert/{bare}")
 
 
 def _cached(repo):
-    """The folder of a model that the hub's cache holds whole, or None."""
+    """Return a model's folder in the cache, or None if it is incomplete."""
     from huggingface_hub import try_to_load_from_cache
 
-    def look_up(file):  # its path; or a mark that the hub has none; or None
+    def look_up(file):  # its path, a mark that the hub has no such file, or None
         return try_to_load_from_cache(repo, file)
 
     files = ("config.json", WEIGHTS, INDEX, *TEXT_FILES)
@@ -65,10 +65,10 @@ def _cached(repo):
 
 
 def _download(repo):
-    """Bring a model's files into the hub's cache, all of one commit."""
+    """Download a model's files into the hub's cache, all of one commit."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    # Fails at once where there is no hub; hf_hub_download tries for 20 s.
+    # This fails at once without a hub; hf_hub_download would try for 20 s.
     get_hf_file_metadata(hf_hub_url(repo, "config.json"))
     folder = _download_file(repo, "config.json", "main").parent
     commit = folder.name
@@ -87,37 +87,37 @@ def _download(repo):
 
 
 def _download_if_there(repo, file, commit):
-    """Download a file; None where the hub says that it has none."""
+    """Download a file; None if the hub says that it has no such file."""
     from huggingface_hub.utils import EntryNotFoundError, LocalEntryNotFoundError
 
     try:
         return _download_file(repo, file, commit)
-    except LocalEntryNotFoundError:  # the hub said nothing
+    except LocalEntryNotFoundError:  # no answer from the hub
         raise
     except EntryNotFoundError:
         return None
 
 
 def _download_file(repo, file, revision):
-    """Download a file and compare it with the hash that the hub gives."""
+    """Download a file and verify it with the hash that the hub gives."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    # Asked for first: once the file is in the cache, nothing may fail any more
-    # that would leave it there unverified.
+    # The hash is asked for first, since a failure after the download would leave
+    # an unverified file in the cache.
     etag = get_hf_file_metadata(hf_hub_url(repo, file, revision=revision)).etag
     path = _bring(repo, file, revision)
     if not _matches(path, etag):
         path.resolve().unlink()
-        path.unlink(missing_ok=True)  # where it was a link
+        path.unlink(missing_ok=True)  # if it was a link
         raise BertError(
-            f"{file} of {repo!r} is not what the hub announced (damaged on its way?); "
+            f"{file} of {repo!r} is not what the hub announced (damaged on the way?); "
             "it was removed: try again, or over another network"
         )
     return path
 
 
 def _bring(repo, file, revision):
-    """Download a file; from nothing where what an earlier try left is wrong."""
+    """Download a file, afresh if what an earlier attempt left is wrong."""
     from huggingface_hub import hf_hub_download
 
     try:
@@ -129,7 +129,7 @@ def _bring(repo, file, revision):
 
 
 def _matches(path, etag):
-    """Whether a file has the hash that the hub gives as its ETag."""
+    """Say whether a file has the hash that the hub gives as its ETag."""
     if re.fullmatch("[0-9a-f]{64}", etag):
         return file_digest(path) == etag
     if re.fullmatch("[0-9a-f]{40}", etag):  # git's blob id; some mirrors: plain SHA-1
@@ -139,9 +139,9 @@ def _matches(path, etag):
 
 
 def _shards(index):
-    """The weight files that an index names, but only plain names.
+    """Return the weight files that an index names, if they are plain names.
 
-    load_checkpoint refuses an index that has any other.
+    An index with any other name is refused later, by load_checkpoint.
     """
     values = read_json(index)
     names = values.get("weight_map") if isinstance(values, dict) else None
@@ -149,7 +149,7 @@ def _shards(index):
     return sorted({n for n in names if isinstance(n, str) and SHARD.fullmatch(n)})
 
 
-# The class of an error, or of its nearest ancestor -> what it means.
+# The class of an error, or its nearest base class -> what it means.
 NO_CONFIG = "has no config.json on the hub"
 EXPLANATIONS = {
     "GatedRepoError": "asks for consent to its terms: give it on its page on the hub, "
@@ -158,9 +158,9 @@ EXPLANATIONS = {
     "RemoteEntryNotFoundError": NO_CONFIG,
     "EntryNotFoundError": NO_CONFIG,
     "OfflineModeIsEnabled": "is not cached, and HF_HUB_OFFLINE is set; {ahead}",
-    "FileMetadataError": "cannot be had: what answers is not the hub, but perhaps a "
+    "FileMetadataError": "cannot be fetched: what answers is not the hub but perhaps a "
     "login page or a proxy",
-    "HfHubHTTPError": "cannot be had: the hub answers {error:.60}; {ahead}",
+    "HfHubHTTPError": "cannot be fetched: the hub answers {error:.60}; {ahead}",
     "ImportError": "needs the package huggingface-hub: pip install huggingface-hub",
     "OSError": "was not fetched: {error:.100}; {ahead}",
     "Exception": "is not cached; the connection to the hub failed ({kind}); {ahead}",
@@ -168,7 +168,7 @@ EXPLANATIONS = {
 
 
 def _explain(error, name):
-    """One sentence about why the hub did not give a model."""
+    """Say in one sentence why a model could not be fetched from the hub."""
     if type(error).__name__ == "LocalEntryNotFoundError":
         error = error.__cause__ or ConnectionError("no answer")
     kinds = [kind.__name__ for kind in type(error).__mro__]
@@ -176,12 +176,12 @@ def _explain(error, name):
     return f"{name!r} " + meaning.format(
         error=" ".join(str(error).split()),
         kind=kinds[0],
-        ahead=f"where there is a network run: python -m bert_np.files.pretrained {name}",
+        ahead=f"with a network, run: python -m bert_np.files.pretrained {name}",
     )
 
 
 def file_digest(path, algorithm="sha256", header=b""):
-    """The hash of a file, as hexadecimal digits, with a header before it."""
+    """Return the hexadecimal hash of a header followed by a file."""
     digest = hashlib.new(algorithm, header, usedforsecurity=False)
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

