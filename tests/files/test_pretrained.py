@@ -6,6 +6,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 import venv
 import zipfile
 from dataclasses import replace
@@ -180,6 +181,8 @@ def pip(tmp_path, wheel, monkeypatch):
     (tmp_path / "fake" / "pip" / "__main__.py").write_text(FAKE_PIP)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "fake"))
     monkeypatch.setenv("FAKE_PIP_WHEEL", str(wheel))
+    sleep = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: sleep(seconds / 20))
 
     def fail(text=""):
         monkeypatch.setenv("FAKE_PIP_WHEEL", "")

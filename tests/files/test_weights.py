@@ -67,7 +67,7 @@ FILES = [
     ("more than its header", RAW + b"\0", "damaged", "94169", "94168"),
     ("not UTF-8", pack(b'{"a\xff": {}}'), "not UTF-8 at byte 3"),
     ("not JSON", pack("{nonsense"), "not valid JSON"),
-    ("a name twice", pack('{"a": 1, "a": 1}'), "'a' stands twice"),
+    ("a name twice", pack('{"a": 1, "a": 1}'), "'a' appears twice"),
     ("NaN", pack('{"a": NaN}'), "NaN"),
 ]
 
