@@ -19,7 +19,7 @@ MARGIN = 0.85  # inches for the names at the left
 ROW = 0.2  # inches
 GAP = 0.18  # inches between two lines of boxes
 MOST_TOKENS = 64
-BROAD = "MWmw@%&…"
+BROAD = "Mmw&…"  # letters that fill a box more than most
 QUIET = "#595959"
 
 

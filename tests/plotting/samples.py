@@ -5,12 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-import bert_np
-from bert_np import BertConfig
-
 WORDS = ["the", "cat", "sat"]
-PAIR = ["[CLS]", "a", "##b", "[SEP]", "c", "[SEP]", "[PAD]"]
-SEGMENTS = [0, 0, 0, 0, 1, 1, 0]
 ODD = ["[CLS]", "中文", "\U0001f600", "$x$", "$$", '<b>&"', "שלום", "a\x07b"]
 ODD += ["\ud800", "", "antidisestablishmentarianism", "W" * 1000, "[SEP]"]
 # The worked example: q and k give scores (4, 2, 0) and so on, divided by 2.
@@ -20,15 +15,6 @@ V = np.array([[1.0, 0], [0, 1], [1, 1]])
 PROBS = np.array(
     [[0.6652, 0.2447, 0.0900], [0.2119, 0.5761, 0.2119], [0.1065, 0.1065, 0.7870]]
 )
-CONFIG = BertConfig(
-    vocab_size=10,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=8,
-    max_position_embeddings=7,
-)
-PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
 
 
 def random_probs(*shape):
@@ -70,9 +56,8 @@ def hatched(ax):
 
 def drawn(figure):
     """The pixels of a figure, (height, width, 3)."""
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3]
+    FigureCanvasAgg(figure).draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3]
 
 
 def texts_of(figure):
@@ -96,16 +81,12 @@ def assert_text_fits(figure):
     texts = texts_of(figure)
     assert len(texts) > 3 and min(text.get_fontsize() for text in texts) >= 9
     boxes = np.array([text.get_window_extent().extents for text in texts])
-    out = (boxes[:, :2] < -1).any(axis=1) | (
-        boxes[:, 2:] > (width + 1, height + 1)
-    ).any(1)
-    assert not out.any(), [text.get_text() for text, o in zip(texts, out) if o]
+    for text, (left, low, right, top) in zip(texts, boxes):
+        assert min(left, low) > -1 and right < width + 1 and top < height + 1, text
     low = np.maximum(boxes[:, None, :2], boxes[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
-    over = np.triu((high - low > 1.5).all(axis=2), 1)  # pixels
-    assert not over.any(), [
-        (texts[i].get_text(), texts[j].get_text()) for i, j in np.argwhere(over)[:5]
-    ]
+    over = np.argwhere(np.triu((high - low > 1.5).all(axis=2), 1))  # pixels
+    assert not over.size, [(texts[i], texts[j]) for i, j in over[:5]]
 
 
 # ------------------------------------------------------------------- pages

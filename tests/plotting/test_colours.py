@@ -41,17 +41,6 @@ def scale(colour_map, deficiency):
     return seen_lab(colour_map(np.linspace(0, 1, 256))[:, :3], deficiency)
 
 
-def test_the_simulation_keeps_greys_and_merges_red_and_green():
-    grey, pair = np.full((1, 3), 0.5), np.array([[0.8, 0.3, 0.1], [0.45, 0.5, 0.1]])
-    for name in DEFICIENCIES:
-        assert seen_lab(grey, name) == pytest.approx(seen_lab(grey, "none"), abs=0.5)
-    plain, *seen = (
-        np.linalg.norm(np.subtract(*seen_lab(pair, name)))
-        for name in ("none", "protanopia", "deuteranopia")
-    )
-    assert max(seen) < plain / 2
-
-
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
 def test_scales_are_read_by_lightness_alone(deficiency):
     steps = scale(colours.attention_colour_map(), deficiency)[:, 0]

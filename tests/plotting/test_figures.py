@@ -2,33 +2,21 @@
 
 import io
 import unicodedata
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch
+from oracle import CONFIG, random_params
 from PIL import Image
 from plotting import samples
-from plotting.samples import (
-    ODD,
-    PROBS,
-    WORDS,
-    assert_text_fits,
-    drawn,
-    hatched,
-    map_of,
-    names,
-    random_probs,
-    ticks,
-    title_of,
-    written,
-)
+from plotting.samples import ODD, PROBS, WORDS, map_of, names, random_probs, written
 
 import bert_np
-from bert_np import BertConfig, plotting, split_heads
+from bert_np import BertConfig, split_heads
+from bert_np import plotting as P
 from bert_np.plotting import describe
 from bert_np.plotting.colours import contrast
 from bert_np.plotting.diagrams import tint
@@ -37,63 +25,49 @@ from bert_np.plotting.png import small_png
 
 Q, K, V = samples.Q, samples.K, samples.V
 X = 10 * np.arange(8)[:, None] + np.arange(8)  # a number names its row and column
-PLOTS = [name for name in plotting.__all__ if name.startswith("plot_")]
+PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 
 
-def sample(tokens):
-    """Read-only arrays that fit the tokens: writing to one of them would raise."""
-    T = len(tokens)
-    q, k, v = samples.frozen(np.random.default_rng(0).normal(size=(3, T, 8)))
-    maps = random_probs(2, 3, T, T)
-    return SimpleNamespace(
-        **{"tokens": tokens, "few": tokens[:8], "q": q, "k": k, "v": v},
-        **{"maps": maps, "one": maps[0, 0]},
-        mask=samples.frozen([1] * (T - 1) + [0]),
-        halves=samples.frozen(np.arange(T) >= T // 2),
-        curves={token: q[:3, i] for i, token in enumerate(tokens[:4])},
-    )
-
-
-FIGURES = {  # the arguments of each plot, and its options
-    "plot_attention": lambda s: ((s.one, s.tokens), {"attention_mask": s.mask}),
-    "plot_bars": lambda s: (({x: i for i, x in enumerate(s.tokens[:40])},), {}),
-    "plot_by_layer": lambda s: ((s.curves,), {"stages": s.tokens[:3]}),
-    "plot_curves": lambda s: ((s.curves, [10, 20, 30]), {"log": True}),
-    "plot_embedding_sum": lambda s: ((s.q, s.k, s.v[:1], s.q, s.tokens), {}),
-    "plot_encoder_layer": lambda s: ((BertConfig(), 512), {}),
-    "plot_head_summary": lambda s: ((dict.fromkeys(s.few[:5], s.one),), {}),
-    "plot_heads": lambda s: ((s.maps, s.tokens), {"mean": "layers"}),
-    "plot_links": lambda s: ((s.one, s.tokens), {"query": 1}),
-    "plot_model": lambda s: (
-        (s.maps, s.tokens),
-        {"segment_ids": s.halves, "between": "first to second"},
-    ),
-    "plot_parameters": lambda s: ((BertConfig(),), {"heads": True}),
-    "plot_query_key": lambda s: ((s.q, s.k, s.tokens, 1), {"visible": s.mask}),
-    "plot_roofline": lambda s: (
-        ({x: (i + 1, 5) for i, x in enumerate(s.few)}, 9, 4),
-        {},
-    ),
-    "plot_split_heads": lambda s: ((X[: len(s.few)], 2, s.few), {}),
-    "plot_steps": lambda s: ((s.q, s.k, s.v, s.tokens), {"visible": s.mask}),
-    "plot_tokens": lambda s: ((s.tokens, s.mask), {"segment_ids": s.halves}),
-    "plot_top_words": lambda s: ((s.tokens[:12], s.one[0, :12]), {}),
-    "plot_weighted_norms": lambda s: ((s.one, s.maps[1, 1], s.tokens), {}),
-}
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
 
 
 def draw(name, tokens, **more):
-    given, options = FIGURES[name](sample(tokens))
-    return getattr(plotting, name)(*given, title="some title", **options, **more)
+    """Draw any figure from read-only arrays: writing to one of them would raise."""
+    T, few = len(tokens), tokens[:8]
+    q, k, v = samples.frozen(np.random.default_rng(0).normal(size=(3, T, 8)))
+    maps, mask = random_probs(2, 3, T, T), samples.frozen([1] * (T - 1) + [0])
+    one, halves = maps[0, 0], samples.frozen(np.arange(T) >= T // 2)
+    block = {"segment_ids": halves, "between": "first to second"}
+    curves = {token: q[:3, i] for i, token in enumerate(tokens[:4])}
+    given, options = {
+        "plot_attention": ((one, tokens), {"attention_mask": mask}),
+        "plot_bars": ((dict(zip(tokens[:40], range(40))),), {}),
+        "plot_by_layer": ((curves,), {"stages": tokens[:3]}),
+        "plot_curves": ((curves, [10, 20, 30]), {"log": True}),
+        "plot_embedding_sum": ((q, k, v[:1], q, tokens), {}),
+        "plot_encoder_layer": ((BertConfig(), 512), {}),
+        "plot_head_summary": ((dict.fromkeys(few[:5], one),), {}),
+        "plot_heads": ((maps, tokens), {"mean": "layers"}),
+        "plot_links": ((one, tokens), {"query": 1}),
+        "plot_model": ((maps, tokens), block),
+        "plot_parameters": ((BertConfig(),), {"heads": True}),
+        "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
+        "plot_roofline": (({x: (i + 1, 5) for i, x in enumerate(few)}, 9, 4), {}),
+        "plot_split_heads": ((X[: len(few)], 2, few), {}),
+        "plot_steps": ((q, k, v, tokens), {"visible": mask}),
+        "plot_tokens": ((tokens, mask), {"segment_ids": halves}),
+        "plot_top_words": ((tokens[:12], one[0, :12]), {}),
+        "plot_weighted_norms": ((one, maps[1, 1], tokens), {}),
+    }[name]
+    return getattr(P, name)(*given, title="some title", **options, **more)
 
 
 # ------------------------------------------------------ any tokens, any size
 @pytest.mark.parametrize("name", PLOTS)
 def test_texts_fit_and_the_figure_is_described(name):
     figure = draw(name, ODD)
-    assert_text_fits(figure)
+    samples.assert_text_fits(figure)
     text = describe(figure)
     assert text.endswith(".") and len(text) > 30 and text.encode("utf-8")
     assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")]
@@ -103,7 +77,7 @@ def test_texts_fit_and_the_figure_is_described(name):
 @pytest.mark.parametrize("name", PLOTS)
 @pytest.mark.parametrize("count", [3, 8, 14, 40, 512])
 def test_texts_fit_at_every_size(name, count):
-    assert_text_fits(draw(name, names(count)))
+    samples.assert_text_fits(draw(name, names(count)))
 
 
 @pytest.mark.parametrize("name", ON_AXES)
@@ -115,71 +89,57 @@ def test_one_axes_can_be_given(name):
     first = describe(figure)
     draw(name, WORDS, ax=right)
     assert describe(figure) == f"{first} {first}"
-    assert_text_fits(figure)
+    samples.assert_text_fits(figure)
 
 
 # ------------------------------------------------------------ the worked example
 def test_plot_steps_shows_the_worked_example():
-    figure = plotting.plot_steps(Q, K, V, WORDS, decimals=4)
+    figure = P.plot_steps(Q, K, V, WORDS, decimals=4)
     scores, scaled, probs, context = figure.axes
     assert written(scores) == [f"{x:.4f}" for x in (Q @ K.T).ravel()]
     assert written(scaled) == [f"{x:.4f}" for x in (Q @ K.T / 2).ravel()]
     assert written(probs)[:5] == ["0.6652", "0.2447", "0.0900", "0.2119", "0.5761"]
     assert written(context)[:4] == ["0.7553", "0.3348", "0.4239", "0.7881"]
-    assert probs.images[0].get_clim() == (0, 1)
-    assert scores.images[0].get_clim() == (-4, 4)
-    assert [ax.get_title() for ax in figure.axes] == [
-        "scores\nq kᵀ\n(3, 3)",
-        "scaled\nscores / √4 = scores / 2\n(3, 3)",
-        "probs\nsoftmax of each row\n(3, 3)",
-        "context\nprobs v\n(3, 2)",
-    ]
-    assert scores.get_ylabel() == "query: the token that looks"
-    assert scores.get_xlabel() == "key: the token looked at"
+    clims = [ax.images[0].get_clim() for ax in (scores, probs)]
+    assert clims == [(-4, 4), (0, 1)]
+    assert scaled.get_title() == "scaled\nscores / √4 = scores / 2\n(3, 3)"
 
 
 def test_plot_steps_masks_before_the_softmax():
-    figure = plotting.plot_steps(Q, K, V, WORDS, visible=[1, 1, 0], decimals=4)
+    figure = P.plot_steps(Q, K, V, WORDS, visible=[1, 1, 0], decimals=4)
     masked, probs = figure.axes[2:4]
     assert masked.get_title().startswith("masked\n")
-    assert written(masked) == ["2.0000", "1.0000", "1.0000", "2.0000"] + ["0.0000"] * 2
     assert written(probs)[:3] == ["0.7311", "0.2689", "0.0000"]
     assert masked.images[0].get_array().mask[:, 2].all()
-    assert hatched(masked) and hatched(probs)
-    causal = plotting.plot_steps(Q, K, V, WORDS, visible=np.tril(np.ones((3, 3))))
-    assert written(causal.axes[3])[:3] == ["1.00", "0.00", "0.00"]
+    assert samples.hatched(masked) and samples.hatched(probs)
 
 
-def test_the_steps_of_a_trace_and_the_maps_of_a_model_are_its_own():
-    trace, ids = {}, [[2, 5, 3]]
-    out = bert_np.bert(ids, samples.PARAMS, samples.CONFIG, trace=trace)
+def test_the_steps_of_a_trace_are_those_of_the_model():
+    trace = {}
+    bert_np.bert([[2, 5, 3]], random_params(), CONFIG, trace=trace)
     part = trace["layers"][0]["attention"]
     q, k, v = (part[name][0, 1] for name in "qkv")
-    figure = plotting.plot_steps(q, k, v, WORDS)
-    np.testing.assert_allclose(map_of(figure, 1), part["scores"][0, 1], atol=1e-6)
-    np.testing.assert_allclose(map_of(figure, 2), part["probs"][0, 1], atol=1e-6)
-    np.testing.assert_allclose(map_of(figure, 3), part["context"][0, :, 2:4], atol=1e-6)
-    images = plotting.plot_model(out["attention_probs"], WORDS).axes[0].images
-    for image, (layer, head) in zip(images, np.ndindex(2, 3)):
-        assert np.array_equal(image.get_array(), out["attention_probs"][layer][0, head])
+    figure = P.plot_steps(q, k, v, WORDS)
+    np.testing.assert_allclose(map_of(figure, 1), part["scores"][0, 1])
+    np.testing.assert_allclose(map_of(figure, 2), part["probs"][0, 1])
+    np.testing.assert_allclose(map_of(figure, 3), part["context"][0, :, 7:14])
 
 
 def test_plot_query_key_shows_products_sums_and_shares():
-    figure = plotting.plot_query_key(Q, K, WORDS, 1, decimals=4)
+    figure = P.plot_query_key(Q, K, WORDS, 1, decimals=4)
     query, keys, products, *sums = figure.axes
     assert written(query) == ["0.0000", "2.0000", "0.0000", "0.0000"]
     assert written(keys) == [f"{x:.4f}" for x in K.ravel()]
     assert written(products) == [f"{x:.4f}" for x in (Q[1] * K).ravel()]
     for ax, values in zip(sums, ([2, 4, 2], [1, 2, 1], [0.2119, 0.5761, 0.2119])):
-        assert [bar.get_width() for bar in ax.patches] == pytest.approx(
-            values, abs=1e-4
-        )
-        assert ticks(ax.child_axes[0].yaxis) == [f"{value:.4f}" for value in values]
-    assert sums[2].get_xlim() == (0, 1) and ticks(query.yaxis) == WORDS
-    masked = plotting.plot_query_key(Q, K, WORDS, 1, visible=[1, 1, 0]).axes[5]
+        widths, texts = [bar.get_width() for bar in ax.patches], ax.child_axes[0].yaxis
+        assert widths == pytest.approx(values, abs=1e-4)
+        assert samples.ticks(texts) == [f"{value:.4f}" for value in values]
+    assert sums[2].get_xlim() == (0, 1) and samples.ticks(query.yaxis) == WORDS
+    masked = P.plot_query_key(Q, K, WORDS, 1, visible=[1, 1, 0]).axes[5]
     widths = [bar.get_width() for bar in masked.patches]
     assert widths == pytest.approx([0.2689, 0.7311, 0], abs=1e-4)
-    assert hatched(masked) == [masked.patches[2]]
+    assert samples.hatched(masked) == [masked.patches[2]]
 
 
 # ------------------------------------------------------------------------- links
@@ -193,7 +153,7 @@ def test_strongest_takes_the_fewest_that_carry_the_mass(size, mass):
 
 
 def test_links_go_from_queries_to_keys():
-    (lines,) = plotting.plot_links(PROBS, WORDS, mass=1).axes[0].collections
+    (lines,) = P.plot_links(PROBS, WORDS, mass=1).axes[0].collections
     ends = np.array(lines.get_segments())
     assert ends.shape == (9, 2, 2)
     assert np.all(ends[:, 0, 0] == 0) and np.all(ends[:, 1, 0] == 1)
@@ -205,23 +165,22 @@ def test_links_go_from_queries_to_keys():
 @pytest.mark.parametrize("query", [None, 5])
 def test_of_very_many_lines_the_weakest_are_left_out_and_the_title_says_so(query):
     probs = random_probs(120, 120)
-    figure = plotting.plot_links(probs, names(120), query=query, mass=1)
+    figure = P.plot_links(probs, names(120), query=query, mass=1)
     ends = np.array(figure.axes[0].collections[0].get_segments())[:, :, 1].astype(int)
-    own = ends[:, 0] == query
-    assert 4990 <= len(ends) <= 5120 and own.sum() == (0 if query is None else 120)
-    others = probs if query is None else np.delete(probs, query, axis=0)
-    assert probs[tuple(ends[~own].T)].min() >= np.sort(others.ravel())[-5000]
-    assert "of 14,400 lines those above" in title_of(figure)
+    others = ends[ends[:, 0] != query]
+    assert 4990 <= len(ends) <= 5120 and len(ends) - len(others) in (0, 120)
+    assert probs[tuple(others.T)].min() >= np.sort(probs.ravel())[-5120]
+    assert "of 14,400 lines those above" in samples.title_of(figure)
 
 
 def test_a_highlighted_query_shows_its_probabilities_beside_inked_tokens():
-    figure = plotting.plot_links(PROBS, WORDS, query=2, mass=1)
+    figure = P.plot_links(PROBS, WORDS, query=2, mass=1)
     ax = figure.axes[0]
     assert written(ax)[3:9] == ["0.79", "sat", "0.11", "the", "0.11", "cat"]
     colours = [tuple(colour[:3]) for colour in ax.collections[0].get_colors()]
     assert colours[-3:] == [colours[-1]] * 3 and colours[0] != colours[-1]
     assert "it attends most to sat (key 2) 0.79" in describe(figure)
-    dark = drawn(figure)[::-1].min(axis=2) < 100
+    dark = samples.drawn(figure)[::-1].min(axis=2) < 100
     for x, side in ((0, (-30, -5)), (1, (5, 30))):
         column, row = ax.transData.transform((x, 1)).astype(int)
         box = dark[row - 4 : row + 4, column + side[0] : column + side[1]]
@@ -231,20 +190,18 @@ def test_a_highlighted_query_shows_its_probabilities_beside_inked_tokens():
 # ------------------------------------------------ norms, embeddings, summaries
 def test_weighted_norms_are_divided_by_their_rows():
     norms = np.array([[8.0, 1, 1], [0, 0, 0], [1, 2, 1]])
-    figure = plotting.plot_weighted_norms(PROBS, norms, WORDS)
-    assert np.array_equal(map_of(figure), PROBS)
     shares = np.array([[0.8, 0.1, 0.1], [0, 0, 0], [0.25, 0.5, 0.25]])
+    figure = P.plot_weighted_norms(PROBS, norms, WORDS)
+    assert np.array_equal(map_of(figure), PROBS)
     np.testing.assert_allclose(map_of(figure, 1), shares)
-    assert {ax.images[0].get_clim() for ax in figure.axes[:2]} == {(0, 1)}
     pair = np.stack([norms, np.ones((3, 3))])
-    mean = plotting.plot_weighted_norms([PROBS, PROBS], pair, WORDS, mean="heads")
+    mean = P.plot_weighted_norms([PROBS, PROBS], pair, WORDS, mean="heads")
     np.testing.assert_allclose(map_of(mean, 1), (shares + 1 / 3) / 2)
-    assert title_of(mean) == "mean over heads"
 
 
 def test_embedding_strips_add_up():
     word, position, segment, output = np.random.default_rng(0).normal(size=(4, 3, 5))
-    figure = plotting.plot_embedding_sum(word, position, segment[:1], output, WORDS)
+    figure = P.plot_embedding_sum(word, position, segment[:1], output, WORDS)
     strips = [map_of(figure, i) for i in range(5)]
     assert np.array_equal(strips[2], np.tile(segment[:1], (3, 1)))
     np.testing.assert_allclose(strips[3], word + position + segment[:1])
@@ -256,145 +213,120 @@ def test_embedding_strips_add_up():
 def test_one_outlier_does_not_wash_out_the_embeddings():
     word = np.random.default_rng(0).normal(size=(3, 400))
     word[1, 7] = 100
-    figure = plotting.plot_embedding_sum(word, word, word, word, WORDS)
+    figure = P.plot_embedding_sum(word, word, word, word, WORDS)
     assert figure.axes[0].images[0].get_clim()[1] < 20
-    assert "0.5 %" in title_of(figure)
+    assert "0.5 %" in samples.title_of(figure)
 
 
 def test_a_head_summary_has_a_point_for_each_head_and_names_the_largest():
     values = np.array([[0.1, 0.9], [0.4, 0.3], [0.2, 0.6]])
-    figure = plotting.plot_head_summary({"to_the_past": values, "$x$": 5 * values - 1})
+    figure = P.plot_head_summary({"to_the_past": values, "$x$": 5 * values - 1})
     first, second = figure.axes
     points, ring = first.lines
     assert points.get_ydata().tolist() == values.ravel().tolist()
     assert ring.get_xydata().tolist() == [[pytest.approx(0.32), 0.9]]
     assert first.get_title() == "to the past\nmost: layer 0, head 1, 0.90"
-    assert first.get_ylim() == pytest.approx((-0.04, 1.04))
-    assert second.get_ylim()[0] < -0.5 and second.get_ylim()[1] > 3.5
-    assert "to the past 0.90 (layer 0, head 1; mean 0.42)" in describe(figure)
+    assert first.get_ylim() == pytest.approx((-0.04, 1.04)) != second.get_ylim()
 
 
 def test_parameters_are_counted():
-    config = BertConfig()
-    figure = plotting.plot_parameters(config)
-    total = bert_np.count_params(
-        bert_np.init_params(samples.CONFIG, np.random.default_rng(0))
-    )
-    small = plotting.plot_parameters(samples.CONFIG).axes[0].patches
-    assert sum(bar.get_width() for bar in small) * 1e6 == pytest.approx(total)
+    figure = P.plot_parameters(BertConfig())
     assert "109,482,240 parameters" in describe(figure) and "52%" in describe(figure)
-    ledger = bert_np.parameter_ledger(config)
-    rows = plotting.plot_parameters(ledger, heads=True).axes[0]
-    assert ticks(rows.yaxis)[-2:] == ["MLM head", "NSP head"]
+    bars = sum(bar.get_width() for bar in figure.axes[0].patches)
+    assert bars * 1e6 == pytest.approx(109_482_240)
+    ledger = bert_np.parameter_ledger(BertConfig())
+    rows = P.plot_parameters(ledger, heads=True).axes[0].yaxis
+    assert samples.ticks(rows)[-2:] == ["MLM head", "NSP head"]
 
 
 def test_tokens_stand_above_their_numbers():
     masks = {"segment_ids": [0, 1, 0], "attention_mask": [1, 1, 0]}
-    figure = plotting.plot_tokens(["[CLS]", "cat", "[PAD]"], [101, 4937, 0], **masks)
-    texts = written(figure.axes[0])
-    assert texts[:5] == ["position", "token", "id", "segment", "mask"]
-    assert texts[5:10] == ["0", "[CLS]", "101", "0", "1"]
-    assert texts[10:] == ["1", "cat", "4937", "1", "1", "2", "[PAD]", "0", "0", "0"]
-    boxes = figure.axes[0].patches
-    assert hatched(figure.axes[0]) == [boxes[2]]
-    assert len({box.get_facecolor() for box in boxes}) == 3
-    many = plotting.plot_tokens(names(65))
-    assert title_of(many) == "the first 64 of 65 tokens"
-    assert written(many.axes[0])[:2] == ["position", "token"]
+    figure = P.plot_tokens(["[CLS]", "cat", "[PAD]"], [101, 4937, 0], **masks)
+    ax, rows = figure.axes[0], "position token id segment mask"
+    columns = "0 [CLS] 101 0 1 1 cat 4937 1 1 2 [PAD] 0 0 0"
+    assert " ".join(written(ax)) == f"{rows} {columns}"
+    assert samples.hatched(ax) == [ax.patches[2]]
+    assert len({box.get_facecolor() for box in ax.patches}) == 3
+    cut = samples.title_of(P.plot_tokens(names(65)))
+    assert cut == "the first 64 of 65 tokens"
 
 
 # ------------------------------------------------------- bars, curves, roofline
 def test_bars_hold_amounts_and_shares():
-    figure = plotting.plot_bars({"GELU": 3.0, "softmax $x$": 1.0}, xlabel="ms")
+    figure = P.plot_bars({"GELU": 3.0, "softmax $x$": 1.0}, xlabel="ms")
     ax = figure.axes[0]
     assert [bar.get_width() for bar in ax.patches] == [3, 1]
-    assert ticks(ax.yaxis) == ["GELU", "softmax $x$"]
     assert written(ax) == ["  3  75%", "  1  25%"]
-    assert describe(figure) == "Bars of ms, 4 in all: most in GELU, 3 (75%)."
-    assert written(plotting.plot_bars({"a": 0.0}).axes[0]) == ["  0  0%"]
-
-
-def test_top_words_are_bars_from_0_to_1():
-    ax = plotting.plot_top_words(["cat", "$"], [0.6, 0.25]).axes[0]
-    assert [bar.get_width() for bar in ax.patches] == [0.6, 0.25]
-    assert ticks(ax.yaxis) == ["cat", "$"] and written(ax) == [" 0.60", " 0.25"]
-    assert ax.get_xlim()[0] == 0 and ax.get_xticks().max() == 1
+    assert written(P.plot_bars({"a": 0.0}).axes[0]) == ["  0  0%"]
+    words = P.plot_top_words(["cat", "$"], [0.6, 0.25]).axes[0]
+    assert [bar.get_width() for bar in words.patches] == [0.6, 0.25]
+    assert samples.ticks(words.yaxis) == ["cat", "$"] and words.get_xlim()[0] == 0
 
 
 def test_curves_draw_the_numbers_given():
     curves = {"a": [3.0, 2, 1], "b": [0.0, 1, 2]}
-    figure = plotting.plot_curves(curves, [10, 20, 30])
+    figure = P.plot_curves(curves, [10, 20, 30])
     for line, (name, values) in zip(figure.axes[0].lines, curves.items()):
-        assert line.get_xydata().tolist() == [
-            [10 * i + 10, y] for i, y in enumerate(values)
-        ]
-        assert line.get_label() == name
-    assert describe(figure) == (
-        "Lines of loss over 3 steps: a from 3 to 1 (between 1 and 3); "
-        "b from 0 to 2 (between 0 and 2)."
-    )
-    logged = plotting.plot_by_layer(curves, log=True)
-    assert logged.axes[0].get_yscale() == "log"
-    assert title_of(logged) == "not drawn: 1 of the values, 0 or less"
-    zeros = plotting.plot_by_layer([0.0, 0], log=True).axes[0]
-    assert zeros.get_yscale() == "linear"  # nothing to draw on a log scale
-    sixteen = plotting.plot_curves({f"c{i}": [i, i + 1.0] for i in range(16)}).axes[0]
+        assert line.get_xdata().tolist() == [10, 20, 30] and line.get_label() == name
+        assert line.get_ydata().tolist() == values
+    start = "Lines of loss over 3 steps: a from 3 to 1 (between 1 and 3); b from 0"
+    assert describe(figure).startswith(start)
+    logged = P.plot_by_layer(curves, log=True)
+    assert samples.title_of(logged) == "not drawn: 1 of the values, 0 or less"
+    zeros = P.plot_by_layer([0.0, 0], log=True).axes[0]
+    scales = logged.axes[0].get_yscale(), zeros.get_yscale()
+    assert scales == ("log", "linear")  # nothing to draw on a log scale
+    sixteen = P.plot_curves({f"c{i}": [i, i + 1.0] for i in range(16)}).axes[0]
     looks = {(line.get_color(), line.get_linestyle()) for line in sixteen.lines}
     assert len(looks) == 16
 
 
 def test_the_roof_is_the_lower_of_two_limits():
     points = {"product": (100.0, 150.0), "$softmax$": (0.5, 2.0)}
-    figure = plotting.plot_roofline(points, 200, 10)
+    figure = P.plot_roofline(points, 200, 10)
     roof, _, *dots = figure.axes[0].lines
-    x, y = roof.get_xdata(), roof.get_ydata()
-    np.testing.assert_allclose(y, np.minimum(200, 10 * x))
-    assert x[0] < 0.5 and x[1] == 20 and x[2] > 100
+    left, corner, right = roof.get_xydata().tolist()
+    assert left[0] < 0.5 and left[1] == 10 * left[0] and corner == [20, 200]
+    assert right[0] > 100 and right[1] == 200
     assert [tuple(dot.get_xydata()[0]) for dot in dots] == list(points.values())
-    assert len({dot.get_marker() for dot in dots}) == 2
     nearest = "nearest to it product (75%), farthest $softmax$ (40%)."
     assert describe(figure).endswith(nearest)
 
 
 # ------------------------------------------------------------------- diagrams
-def patches(figure, kind):
-    return [patch for patch in figure.axes[0].patches if isinstance(patch, kind)]
-
-
-@pytest.mark.parametrize(
-    "heads, transpose", [(1, True), (2, True), (4, True), (2, False)]
-)
+@pytest.mark.parametrize("heads, transpose", [(1, True), (4, True), (2, False)])
 def test_a_number_is_cut_into_its_head_and_keeps_its_colour(heads, transpose):
     x = X[:3]
-    figure = plotting.plot_split_heads(x, heads, WORDS, transpose=transpose)
+    figure = P.plot_split_heads(x, heads, WORDS, transpose=transpose)
     values = [int(text) for text in written(figure.axes[0]) if text.isdigit()]
     last = split_heads(x[None], heads) if transpose else x
     assert values[: x.size] == x.ravel().tolist()
     assert values[-x.size :] == last.ravel().tolist()
-    colours = [patch.get_facecolor()[:3] for patch in patches(figure, Rectangle)]
+    colours = [patch.get_facecolor()[:3] for patch in figure.axes[0].patches]
     expected = [tint(value % 10 // (8 // heads)) for value in values]
     assert np.allclose(colours, expected)
     assert min(contrast("black", colour) for colour in expected) > 7
 
 
-@pytest.mark.parametrize("order, first", [("post", 1), ("pre", 2)])
-def test_the_parts_of_a_layer_stand_in_order(order, first):
-    figure = plotting.plot_encoder_layer(BertConfig(), 10, order=order)
+@pytest.mark.parametrize("order", ["post", "pre"])
+def test_the_parts_of_a_layer_stand_in_order(order):
+    figure = P.plot_encoder_layer(BertConfig(), 10, order=order)
     texts = written(figure.axes[0])
     parts = [text.split("\n")[0] for text in texts[1:-1] if text != "residual"]
     half = ["self-attention", "+", "LayerNorm", "feed-forward", "+", "LayerNorm"]
     assert parts == (half if order == "post" else [half[-1], *half[:-1]])
     for shape in ("(10, 768)", "(12, 10, 64)", "(12, 10, 10)", "(10, 3072)"):
         assert shape in "\n".join(texts)
-    boxes = [box.get_x() for box in patches(figure, FancyBboxPatch)]
-    sums = [circle.center[0] for circle in patches(figure, Circle)]
+    shapes = figure.axes[0].patches
+    boxes = [box.get_x() for box in shapes if isinstance(box, FancyBboxPatch)]
+    sums = [circle.center[0] for circle in shapes if isinstance(circle, Circle)]
     for line, start, end in zip(figure.axes[0].lines, (boxes[0], boxes[2]), sums):
         assert line.get_xdata()[0] < start < line.get_xdata()[-1] == end
 
 
 # ------------------------------------------------------ the PNG of a notebook
 def test_a_small_png_keeps_frequent_colours_and_is_close_in_the_others():
-    pixels = drawn(plotting.plot_attention(random_probs(9, 9), names(9), title="title"))
+    pixels = samples.drawn(P.plot_attention(PROBS, WORDS, title="title"))
     with Image.open(io.BytesIO(small_png(pixels))) as image:
         assert image.mode == "P"
         again = np.asarray(image.convert("RGB"))

@@ -18,27 +18,18 @@ from bert_np import BertError, plotting
 from bert_np.plotting.html import Html, page, write_page
 from bert_np.plotting.viewer import viewer_html
 
-PROBS = random_probs(3, 3)
+PROBS = random_probs(5, 5)
 NASTY = ["<script>alert(1)</script>", "</script><script>", "<!--", "-->", "]]>"]
 NASTY += ["\"'`", "' onx='1", '" onx="1', "<b onx=1>", "&lt;", "&#60;b&#62;", "</body>"]
 NASTY += ["<svg onload=x>", "${x}", "%s", "{0}", "\\", "$\\frac$", "$$", "_^", "\u2028"]
-NASTY += [
-    "\u202e",
-    "\ud800",
-    "\udfff",
-    "\0",
-    "\x1b[2J",
-    "\ufeff",
-    "مرحبا",
-    "a\u0301" * 40,
-]
+NASTY += ["\u202e", "\ud800", "\udfff", "\0", "\x1b[2J", "\ufeff", "مرحبا"]
 NASTY += ["\U0001f469\u200d\U0001f52c", "", " ", "\n", "<" * 2000]
 WORDS = st.one_of(
     st.sampled_from(NASTY),
     st.text(st.characters(exclude_categories=()), max_size=30),
     st.text(st.sampled_from("<>&\"'`=/-![]$\\{}ax "), max_size=20),
 )
-TOKENS = st.lists(WORDS, min_size=3, max_size=3)
+TOKENS = st.lists(WORDS, min_size=5, max_size=5)
 FEW = settings(max_examples=5, deadline=None)
 
 
@@ -58,11 +49,11 @@ def steps(tokens, title):
 @pytest.mark.parametrize("write", [table, viewer, steps])
 @FEW
 @given(tokens=TOKENS, title=WORDS)
-@example(tokens=NASTY[:3], title=NASTY[0])
-@example(tokens=NASTY[5:8], title=NASTY[7])
-@example(tokens=["\ud800", "\u2028", ""], title=NASTY[2])
+@example(tokens=NASTY[:5], title=NASTY[0])
+@example(tokens=NASTY[5:10], title=NASTY[7])
+@example(tokens=["\ud800", "\u2028", "", "a", "-->"], title=NASTY[2])
 def test_no_token_or_title_changes_a_page(write, tokens, title):
-    harmless = Page(write(["the", "cat", "x" * 400], "title"))
+    harmless = Page(write(["the", "cat", "sat", "on", "x" * 400], "title"))
     assert Page(write(tokens, title)).structure() <= harmless.structure()
 
 
@@ -76,21 +67,13 @@ def test_no_title_changes_a_saved_page(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
 
 
-def test_a_structure_that_differs_is_seen():
-    assert not Page("<b onx=1></b>").structure() <= Page("<b></b>").structure()
-    assert not Page("<!-- x -->").structure() <= Page("x").structure()
-
-
 @FEW
 @given(tokens=TOKENS, title=WORDS)
-@example(tokens=["$$", "$\\frac$", "-->"], title="$$ -->")
-@example(tokens=["\ud800", "\x1b[2J", "<xss>"], title="\ud800")
+@example(tokens=["$$", "$\\frac$", "-->", "\x1b[2J", "<xss>"], title="$$ -->")
 def test_a_figure_is_drawn_and_its_svg_is_well_formed(tokens, title):
     figure = plotting.plot_attention(PROBS, tokens, title=title)
     text, picture = figure.description, io.BytesIO()
-    assert text.encode("utf-8") and not [
-        c for c in text if c < " " or c in "\x7f\u2028"
-    ]
+    assert text.encode("utf-8") and not set(text) & set("\0\n\x7f\u2028\x1b")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         figure.savefig(picture, format="svg")
