@@ -1,4 +1,4 @@
-"""Multi-head self-attention: which token attends to which, and what it takes."""
+"""Multi-head self-attention: which token attends to which, and what it gathers."""
 
 import math
 
@@ -11,7 +11,7 @@ from bert_np.trace import record
 def create_attention_mask(input_ids, pad_token_id):
     """Mark the real tokens with 1 and the padding with 0.
 
-    A token is padding if its id is pad_token_id. Where no mask is given,
+    A token is padding if its id is pad_token_id. If no mask is given,
     HuggingFace assumes all ones instead.
 
     Parameters
@@ -89,7 +89,7 @@ def scaled_dot_product(
 
     probs = softmax(q kᵀ / sqrt(D)), context = probs v. A key that is not
     visible gets probability exactly 0. A query that sees no key at all
-    attends to every key alike: its row is 1/T, never NaN.
+    attends to every key equally: its row is 1/T, never NaN.
 
     Parameters
     ----------
@@ -139,11 +139,11 @@ def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
     params : dict
         params["layers"][i]["attention"] of the parameter tree.
     attention_mask : ndarray of shape (B, T)
-        1 for a real token, 0 for padding, which no query sees.
+        1 for a real token, 0 for padding, which no query attends to.
     config : BertConfig
     trace : dict, optional
     rng : numpy.random.Generator, optional
-        Switches dropout of the probabilities on.
+        Switches dropout of the attention probabilities on.
 
     Returns
     -------

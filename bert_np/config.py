@@ -106,7 +106,7 @@ class BertConfig:
         Raises
         ------
         BertError
-            Where the model is not a BERT or a value is impossible.
+            If the model is not a BERT, or a value is impossible.
         """
         if not isinstance(values, dict):
             _refuse("config", values, "a JSON object")
@@ -134,8 +134,8 @@ def require_config(config):
 def read_json(path):
     """Read a JSON file strictly.
 
-    Refused: a byte-order mark, bytes that are not UTF-8, a key given
-    twice, NaN and Infinity.
+    A byte-order mark, bytes that are not UTF-8, a key given twice, NaN
+    and Infinity are refused.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def parse_json(text, source):
         values = dict(pairs)
         if len(values) < len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise BertError(f"{source}: the key {twice[:80]!r} stands twice")
+            raise BertError(f"{source}: the key {twice[:80]!r} appears twice")
         return values
 
     def constant(name):
@@ -198,7 +198,7 @@ def _require_bert(values):
 
 
 def _why_not(model_type):
-    """What differs where names and shapes look like BERT's."""
+    """What differs although names and shapes may look like BERT's."""
     if model_type in ("roberta", "xlm-roberta", "camembert", "data2vec-text"):
         return "Its tensors fit BERT's, but positions start at padding_idx + 1."
     return "Its tensors may fit BERT's, but it computes something else."

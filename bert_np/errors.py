@@ -4,10 +4,10 @@ MESSAGE_LIMIT = 300
 
 
 def short(value, limit=60):
-    """A value for a message: its repr, cut; its type where it has none.
+    """Return a value as text for a message: its repr, cut to a limit.
 
     Python prints no int of more than 4,300 digits, and an object's own
-    repr may fail.
+    repr may fail: then the text names the type.
     """
     try:
         text = repr(value)
@@ -21,7 +21,7 @@ class BertError(ValueError):
     """Input that cannot be used: which argument or file, what was found,
     what is allowed.
 
-    A message longer than 300 characters loses its middle, so that both
+    A message of more than 300 characters loses its middle, so that both
     the culprit (first) and the remedy (last) stay readable.
     """
 

@@ -1,15 +1,15 @@
 """The fast path: the results of ``bert``, sooner, for many or long texts.
 
-The tricks, and the time each leaves of that without it (BERT-Base, two
-cores, `python tests/tools/benchmarks/tricks.py`):
+The tricks, each with its time divided by the time without it (BERT-Base,
+two cores, `python tests/tools/benchmarks/tricks.py`):
 
     0.56  padding is left out: 32 texts of 8 to 128 tokens
-    0.77  parts of the batch run in threads, BLAS held to one: (8, 128)
+    0.77  parts of the batch run in threads, each with one BLAS thread: (8, 128)
     0.89  query, key and value in one product: of these products
     0.65  division by the sums after the product with V: of this step
 
-Besides, additions and activations write where they stand, and the
-activation goes block by block, so that its steps stay in the cache.
+Besides, additions and activations overwrite their input, and the activation
+goes block by block, so that its intermediate results stay in the cache.
 """
 
 import math
@@ -25,18 +25,18 @@ from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
-MOST_TOKENS = 256  # per part, about: its arrays stay in the cache
-FEWEST_TOKENS = 64  # per part, about: with fewer BLAS is slow
-BLOCK = 2**15  # values that stay in the cache while a formula is worked out
+MOST_TOKENS = 256  # per part, roughly: its arrays stay in the cache
+FEWEST_TOKENS = 64  # per part, roughly: with fewer, BLAS is slow
+BLOCK = 2**15  # values per block: few enough to stay in the cache
 
 
 def prepare(params, config):
-    """Lay parameters out for `fast_bert`, once for all its calls.
+    """Arrange parameters for `fast_bert`, once for all its calls.
 
-    Returns a dict of "params", as they are, and "qkv": for each layer W
-    (H, 3H) and b (3H,), query, key and value joined. 1 / sqrt(D) goes
-    into the query's, which saves a pass over the scores. Raises
-    BertError if params do not fit.
+    Returns a dict of "params", unchanged, and "qkv": for each layer the
+    matrices of query, key and value side by side, W (H, 3H) and b (3H,).
+    The query's are multiplied by 1 / sqrt(D), which saves a pass over
+    the scores. Raises BertError if params do not fit config.
     """
     check_params(params, config)
     joined, scale = [], 1 / math.sqrt(config.head_size)
@@ -60,9 +60,9 @@ def fast_bert(
 ):
     """Run BERT on a batch of token ids, without the padding.
 
-    Equal to ``bert`` within 1e-5 (float32) at every real token. At
-    padding, where ``bert`` gives numbers that nobody reads, hidden states
-    and rows of attention are 0.
+    At every real token the results equal those of ``bert`` within 1e-5
+    (float32). At padding, where ``bert`` computes numbers that nobody
+    reads, hidden states and rows of attention are 0.
 
     Arguments, results and errors are those of ``bert``, with the dict
     from `prepare` in place of params. Results do not depend on `threads`
@@ -75,14 +75,8 @@ def fast_bert(
     on_the_right = np.arange(ids.shape[1]) < lengths[:, None]  # (B, T)
     if not lengths.all() or (mask != on_the_right).any():
         warnings.warn("padding is not only on the right: plain bert runs", stacklevel=2)
-        return bert(
-            ids,
-            params,
-            config,
-            segment_ids=segments,
-            attention_mask=mask,
-            return_attention=return_attention,
-        )
+        inputs = {"segment_ids": segments, "attention_mask": mask}
+        return bert(ids, params, config, **inputs, return_attention=return_attention)
     hidden, maps = _run_parts(
         ids, segments, mask, prepared, config, return_attention, threads
     )
@@ -96,9 +90,10 @@ def fast_bert(
 
 @contextmanager
 def map_over_threads(parts, threads=None):
-    """Lend map for one part, else the map of threads, BLAS held to one.
+    """Yield map for one part, else the map of a pool of threads.
 
-    BLAS's own threads would wait for ours, and ours for BLAS's.
+    BLAS is then limited to one thread of its own: its threads and ours
+    would wait for each other.
     """
     if parts == 1:
         yield map
@@ -111,7 +106,7 @@ def map_over_threads(parts, threads=None):
 
 
 def _run_parts(ids, segments, mask, prepared, config, return_attention, threads):
-    """The hidden states (B, T, H) and maps, computed part by part."""
+    """The hidden states (B, T, H) and the maps, computed part by part."""
     params, lengths, (B, T) = prepared["params"], mask.sum(axis=1), ids.shape
     A, dtype = config.num_attention_heads, params["embeddings"]["word"].dtype
     dtype = dtype.newbyteorder("=")
@@ -135,7 +130,7 @@ def _run_parts(ids, segments, mask, prepared, config, return_attention, threads)
 
 
 def _parts(lengths):
-    """Rows of like length in groups of like size, or all rows for BLAS's threads."""
+    """Rows of similar length in groups of similar size, or all in one."""
     total, processors = int(lengths.sum()), os.cpu_count() or 1
     count = max(math.ceil(total / MOST_TOKENS), min(processors, total // FEWEST_TOKENS))
     order = np.argsort(-lengths, kind="stable")
@@ -145,7 +140,7 @@ def _parts(lengths):
 
 
 def _layer(x, params, qkv, config, texts, maps):
-    """One encoder layer on packed tokens x (N, H); in place where it can."""
+    """One encoder layer on packed tokens x (N, H), in place if possible."""
     A, eps = config.num_attention_heads, config.layer_norm_eps
     heads = _linear(x, **qkv).reshape(len(x), 3, A, -1)  # (N, 3, A, D)
     context = np.empty_like(heads[:, 0])  # (N, A, D)
@@ -162,14 +157,14 @@ def _layer(x, params, qkv, config, texts, maps):
 
 
 def _linear(x, W, b):
-    """x W + b, the bias added where the product stands."""
+    """x W + b, the bias added in place."""
     y = x @ W
     y += b
     return y
 
 
 def _add_and_norm(x, update, gamma, beta, eps):
-    """layer_norm(x + update), written where the update stands."""
+    """layer_norm(x + update), written over the update."""
     update += x
     for _ in range(2):  # as `centre` does
         update -= update.mean(axis=-1, keepdims=True)
@@ -196,6 +191,6 @@ def _attend(heads, context, maps):
     np.exp(scores, out=scores)
     total = scores.sum(axis=-1, keepdims=True)  # (A, T, 1)
     gathered = np.matmul(scores, v, out=context.swapaxes(0, 1))
-    gathered /= total  # D numbers a query, not T
+    gathered /= total  # D divisions per query, not T
     if maps is not None:
         scores /= total

@@ -124,7 +124,7 @@ def softmax(x, axis=-1):
 
 
 def gelu(x):
-    """Weight each value by the probability that a normal variate is below it.
+    """Weight each value by the probability that a normal variable is below.
 
     x Phi(x) = x (1 + erf(x / sqrt(2))) / 2. HuggingFace calls it "gelu".
 
@@ -135,7 +135,7 @@ def gelu(x):
     Returns
     -------
     ndarray of shape (...)
-        In float32 its error is at most 6e-7 where |x| <= 12.
+        In float32 its error is at most 6e-7 for |x| <= 12.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def gelu(x):
 
 @np.errstate(over="ignore")  # infinity is as good: its tanh is 1
 def gelu_tanh(x):
-    """GELU with tanh in place of erf; up to 4.7e-4 from the exact form.
+    """Approximate GELU: tanh in place of erf, within 4.8e-4 of the exact form.
 
     x (1 + tanh(sqrt(2/pi) (x + 0.044715 x³))) / 2. HuggingFace calls it
     "gelu_new" and "gelu_pytorch_tanh"; google-research's BERT uses it.
@@ -199,11 +199,12 @@ ACTIVATIONS = {
 
 
 def erf(x):
-    """The error function: 2/sqrt(pi) times the integral of exp(-t²), 0 to x.
+    """Integrate the bell curve: 2/sqrt(pi) times exp(-t²), from 0 to x.
 
-    NumPy has none. float64 calls Python's for each element. float32 uses
-    tanh(x P(x²)) with a fitted polynomial P of degree 6, block by block,
-    so that the intermediate results stay in the processor's cache.
+    This is the error function, which NumPy lacks. In float64 Python's
+    own is called for each element. In float32 it is tanh(x P(x²)) with a
+    fitted polynomial P of degree 6, block by block, so that intermediate
+    results stay in the processor's cache.
 
     Parameters
     ----------
@@ -245,7 +246,7 @@ def _erf_block(x):
 def dropout(x, rate, rng, trace=None):
     """Set each value to 0 with probability rate, and scale up the others.
 
-    The mean stays what it was, since what remains is divided by 1 - rate.
+    The mean stays the same, since the values kept are divided by 1 - rate.
 
     Parameters
     ----------
@@ -253,9 +254,9 @@ def dropout(x, rate, rng, trace=None):
     rate : float
         Between 0 and 1.
     rng : numpy.random.Generator or None
-        None is the deterministic forward pass: x comes back as it is.
+        None: the forward pass is deterministic, x is returned unchanged.
     trace : dict, optional
-        Gets dropout_mask, what x was multiplied by, where rng is given.
+        Receives dropout_mask, the factors of x, if rng is given.
 
     Returns
     -------

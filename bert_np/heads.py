@@ -28,7 +28,7 @@ def masked_lm_logits(last_hidden_state, params, config, *, trace=None):
     Raises
     ------
     BertError
-        Where the model has no MLM head.
+        If the model has no MLM head.
 
     Trace
     -----
@@ -69,7 +69,7 @@ def next_sentence_logits(pooler_output, params, *, trace=None):
     Raises
     ------
     BertError
-        Where the model has no NSP head or no pooler.
+        If the model has no NSP head or no pooler.
 
     Trace
     -----

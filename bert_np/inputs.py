@@ -1,8 +1,8 @@
 """Every check of what users hand to the model.
 
-Each function returns quietly, or with its arguments in one form, or
-raises BertError with the argument, the value found and the values allowed.
-The functions of the model itself check nothing.
+Each function accepts its arguments, and may return them in one standard
+form, or raises BertError with the argument, the value found and the values
+allowed. The functions of the model itself check nothing.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from bert_np.errors import BertError, short
 
 
 def check_inputs(input_ids, segment_ids, attention_mask, config):
-    """Refuse inputs that the model cannot take, and fill in what is None.
+    """Refuse inputs that the model cannot take, and fill in defaults.
 
     Parameters
     ----------
@@ -25,10 +25,6 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
     -------
     input_ids, segment_ids, attention_mask : ndarray of shape (B, T)
         The ids are intp, the mask is bool.
-
-    Raises
-    ------
-    BertError
     """
     input_ids = _check_ids("input_ids", input_ids, config.vocab_size)
     _check_length(input_ids, config)
@@ -96,7 +92,7 @@ def _refuse_bools(name, ids):
 
 
 def _as_array(name, values):
-    if np.ma.is_masked(values):  # NumPy would read what lies below the mask
+    if np.ma.is_masked(values):  # NumPy would read the values under the mask
         raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
     if isinstance(values, np.ndarray):
         return np.asarray(values)  # no subclass: np.matrix indexes otherwise
@@ -110,7 +106,7 @@ def _as_array(name, values):
         raise BertError(f"{name}: rows of lengths {lengths}; pad first to one length")
     try:
         return np.asarray(values)
-    except Exception:  # what stands in the lists may raise anything
+    except Exception:  # an object in the lists may raise anything
         raise BertError(f"{name}: not an array (B, T) of integers") from None
 
 
@@ -132,7 +128,7 @@ def _segment_ids_or_zeros(segment_ids, input_ids, config):
 
 
 def _mask_or_derived(attention_mask, input_ids, config):
-    """The mask as a bool array, derived from the ids where there is none."""
+    """The mask as a bool array, derived from the ids if there is none."""
     if attention_mask is None:
         return create_attention_mask(input_ids, config.pad_token_id).astype(bool)
     mask = _as_array("attention_mask", attention_mask)

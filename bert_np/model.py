@@ -42,7 +42,7 @@ def bert(
         1 (or True) for a real token, 0 for padding. If not given, it is
         derived: 1 where the id is not config.pad_token_id. HuggingFace
         assumes all ones instead. In a row without any 1, each token
-        attends to all positions alike.
+        attends to all positions equally.
     trace : dict, optional
         An empty dict; receives a copy of every intermediate result,
         nested like params.
@@ -60,8 +60,8 @@ def bert(
         attention_probs : list of L ndarrays of shape (B, A, T, T)
 
         The attention probabilities are those before dropout; each row
-        sums to 1. Positions count from the left, so a row padded on the
-        left gives other results than the same row padded on the right.
+        sums to 1. Positions count from the left, so results differ
+        between padding on the left and padding on the right.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def encoder(
     -------
     x : ndarray of shape (B, T, H)
     attention_probs : list of L ndarrays of shape (B, A, T, T)
-        Empty where return_attention is False.
+        Empty if return_attention is False.
 
     Source: Devlin et al. 2018, section 3.
     """
@@ -186,7 +186,7 @@ def encoder(
 
 
 def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
-    """Run one layer: gather from other tokens, then work on each alone.
+    """Run one layer: gather from other tokens, then process each alone.
 
     x = layer_norm(x + self_attention(x))
     x = layer_norm(x + feed_forward(x))
@@ -239,7 +239,7 @@ def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
 
 
 def add_and_norm(x, update, params, config, *, trace=None, rng=None):
-    """Add an update to what was there, and normalise the sum.
+    """Add an update to the vectors so far, and normalise the sum.
 
     layer_norm(x + dropout(update))
 

@@ -1,4 +1,4 @@
-"""The parameter tree: its one statement, and what is derived from it."""
+"""The parameter tree, stated once, and everything derived from it."""
 
 import math
 
@@ -13,7 +13,7 @@ MOST_VALUES = 10**11  # 400 GB in float32
 
 
 def parameter_shapes(config, heads=False):
-    """The shape of every parameter, as the nested dict that params is.
+    """State the shape of every parameter, in a dict nested like params.
 
     ``W`` is always (in, out), so that code reads ``x @ W + b``.
 
@@ -21,12 +21,12 @@ def parameter_shapes(config, heads=False):
     ----------
     config : BertConfig
     heads : bool
-        With the two pre-training heads, "mlm" and "nsp".
+        Whether to include the pre-training heads, "mlm" and "nsp".
 
     Returns
     -------
     dict
-        Nested like the parameters, with a tuple for each array.
+        The parameter tree with a tuple in place of each array.
 
     Source: Devlin et al. 2018, section 3; the tree's names are ours.
     """
@@ -75,17 +75,17 @@ def _norm(H):
 
 
 def init_params(config, rng, heads=False, dtype=np.float32):
-    """Random parameters for a BERT that has not been trained.
+    """Draw random parameters for a BERT that has not been trained.
 
     Matrices are drawn from N(0, initializer_range²); biases and beta are
-    0, gamma is 1. The attention of such a model is nearly uniform noise.
+    0, gamma is 1. The attention of such a model is nearly uniform.
 
     Parameters
     ----------
     config : BertConfig
     rng : numpy.random.Generator
     heads : bool
-        With the two pre-training heads, "mlm" and "nsp".
+        Whether to include the pre-training heads, "mlm" and "nsp".
     dtype : numpy.float32 or numpy.float64
 
     Returns
@@ -93,8 +93,8 @@ def init_params(config, rng, heads=False, dtype=np.float32):
     dict
         The parameter tree, as parameter_shapes states it.
 
-    Source: Devlin et al. 2018; the normal law is HuggingFace's, the
-    original code truncates it at two deviations.
+    Source: Devlin et al. 2018. The normal distribution is HuggingFace's;
+    the original code truncates it at two standard deviations.
     """
     if not isinstance(rng, np.random.Generator):
         raise BertError(
@@ -139,7 +139,7 @@ def _refuse_sizes(config):
 
 
 def count_params(params):
-    """The number of trainable values in a parameter tree.
+    """Count the trainable values of a parameter tree.
 
     A BERT-Base has 109,482,240; with both pre-training heads 110,106,428.
     """
@@ -154,7 +154,7 @@ def check_params(params, config):
     """Check that every parameter is there, with its shape and dtype.
 
     The pooler and the two heads may be absent. All arrays must share one
-    dtype, float32 or float64. Values are not looked at.
+    dtype, float32 or float64. The values themselves are not checked.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def _check_keys(tree, expected, path):
 
 
 def _check_length(layers, length, path):
-    """Before all else: sizes in a config must not make a large tree."""
+    """Come first, so that a size in a config cannot make a large tree."""
     if not isinstance(layers, list):
         raise BertError(f"{path} is {type(layers).__name__}, allowed: a list")
     if len(layers) != length:
@@ -229,7 +229,7 @@ def _check_one_dtype(params):
 
 
 def parameter_ledger(config, heads=True):
-    """Where the parameters sit: rows of (part, how it is counted, count).
+    """List where the parameters sit: (part, how it is counted, count).
 
     The total of embeddings, layers and pooler is the model that the
     paper calls 110M. The layers alone are the "85 million" often quoted
@@ -240,7 +240,7 @@ def parameter_ledger(config, heads=True):
     ----------
     config : BertConfig
     heads : bool
-        With rows for the two pre-training heads.
+        Whether to add rows for the two pre-training heads.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def _formula(shapes):
 
 
 def format_ledger(rows):
-    """The rows of parameter_ledger as a Markdown table, with shares."""
+    """Write the rows of parameter_ledger as a Markdown table."""
     whole = next(count for part, _, count in rows if part == "model")
     lines = ["| part | counted as | parameters | of the model |", "|---|---|---:|---:|"]
     for part, how, count in rows:

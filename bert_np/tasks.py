@@ -22,19 +22,19 @@ def fill_mask(text, params, config, tokenizer, top_k=5):
     config : BertConfig
     tokenizer : Tokenizer
     top_k : int
-        How many guesses for each [MASK].
+        How many guesses to make for each [MASK].
 
     Returns
     -------
     list of list of (str, float)
         For each [MASK], the likeliest tokens with their probabilities,
-        the likeliest first. Each [MASK] is judged by itself: where there
-        are several, the best words need not fit together.
+        the likeliest first. Each [MASK] is predicted independently: if
+        there are several, their best words need not fit together.
 
     Raises
     ------
     BertError
-        Where the text has no [MASK] or the model no MLM head.
+        If the text has no [MASK] or the model no MLM head.
 
     Source: Devlin et al. 2018, section 3.1, task 1.
     """
@@ -56,7 +56,7 @@ def fill_mask(text, params, config, tokenizer, top_k=5):
 
 
 def next_sentence(a, b, params, config, tokenizer):
-    """The probability that text b follows text a.
+    """Return the probability that text b follows text a.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def next_sentence(a, b, params, config, tokenizer):
     Raises
     ------
     BertError
-        Where the model has no pooler or no NSP head.
+        If the model has no pooler or no NSP head.
 
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
@@ -102,11 +102,11 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
     config : BertConfig
     tokenizer : Tokenizer
     max_length : int, optional
-        Longer texts are cut to so many tokens. None: a text longer than
-        the model's positions is an error. sentence-transformers cuts
-        at 256 for all-MiniLM-L6-v2.
+        Longer texts are cut to this many tokens. None: a text longer
+        than the model's positions is an error. sentence-transformers
+        cuts at 256 for all-MiniLM-L6-v2.
     batch_size : int
-        Texts of like length are run together, so many at a time.
+        How many texts, of similar length, are run together.
 
     Returns
     -------
@@ -130,34 +130,24 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
         rows = by_length[start : start + batch_size]
         longest = len(encodings[rows[-1]].tokens)
         batch = pad_rows([encodings[i] for i in rows], longest, tokenizer.pad_token_id)
-        hidden = fast_bert(
-            batch.input_ids,
-            prepared,
-            config,
-            segment_ids=batch.segment_ids,
-            attention_mask=batch.attention_mask,
-            return_attention=False,
-        )["last_hidden_state"]
+        out = fast_bert(
+            **batch.inputs, prepared=prepared, config=config, return_attention=False
+        )
+        hidden = out["last_hidden_state"]
         vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
     return vectors
 
 
 def _mean_over_tokens(hidden, attention_mask):
-    """Mean of the real tokens' vectors, scaled to length 1: (B, H)."""
+    """The mean of the real tokens' vectors, scaled to length 1: (B, H)."""
     real = attention_mask[:, :, None].astype(hidden.dtype)
     mean = (hidden * real).sum(axis=1) / real.sum(axis=1)
     return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
 
 
 def _run(batch, params, config):
-    return bert(
-        batch.input_ids,
-        params,
-        config,
-        segment_ids=batch.segment_ids,
-        attention_mask=batch.attention_mask,
-        return_attention=False,
-    )
+    options = {"params": params, "config": config, "return_attention": False}
+    return bert(**batch.inputs, **options)
 
 
 def _require_tokenizer(tokenizer):
@@ -168,7 +158,7 @@ def _require_tokenizer(tokenizer):
 
 
 def _progress(items, unit):
-    """The items, with a progress bar where there are ten or more."""
+    """The items, with a progress bar if there are ten or more."""
     from tqdm.auto import tqdm
 
     return tqdm(items, unit=unit, disable=len(items) < 10)

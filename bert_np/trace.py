@@ -1,4 +1,4 @@
-"""Intermediate results: record them beside the parameters' names."""
+"""Intermediate results, recorded under the names of the parameters."""
 
 import numpy as np
 
@@ -6,10 +6,10 @@ from bert_np.errors import BertError
 
 
 def record(trace, **arrays):
-    """Store named intermediate results; does nothing where trace is None.
+    """Store named intermediate results, or do nothing if trace is None.
 
-    The trace gets copies, so that later arithmetic in place leaves it
-    alone. A value of None is not stored.
+    Copies are stored, so that later arithmetic in place cannot change
+    them. A value of None is not stored.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def record(trace, **arrays):
     Raises
     ------
     BertError
-        Where a name is recorded twice: a trace holds one forward pass.
+        If a name is recorded twice: a trace holds one forward pass.
     """
     if trace is None:
         return
@@ -34,19 +34,19 @@ def record(trace, **arrays):
 
 
 def branch(trace, name, empty=None):
-    """The sub-trace of a named part: a new dict, or None without a trace.
+    """Open the sub-trace of a named part: a dict, or None without a trace.
 
     Parameters
     ----------
     trace : dict or None
     name : str
     empty : list, optional
-        What the part starts with, where it is not a dict.
+        What the part starts as, if not as a dict.
 
     Raises
     ------
     BertError
-        Where the part has been traced already.
+        If the part has been traced already.
     """
     if trace is None:
         return None

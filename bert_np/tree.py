@@ -1,4 +1,4 @@
-"""Nested dicts and lists of arrays; nothing here knows BERT."""
+"""Nested dicts and lists of arrays; nothing here is about BERT."""
 
 
 def leaves(tree, path=""):

@@ -104,7 +104,7 @@ def test_to_dict_and_back(tmp_path):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b'{"a": 1, "b": 2, "a": 3}', "'a' stands twice"),
+        (b'{"a": 1, "b": 2, "a": 3}', "'a' appears twice"),
         (b'{"layer_norm_eps": NaN}', "NaN is not a JSON value"),
         (b"\xef\xbb\xbf{}", "byte-order mark"),
         (b"\xff\xfe{\x00}\x00", "not UTF-8 at byte 0"),
