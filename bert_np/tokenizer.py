@@ -44,7 +44,7 @@ CJK_BLOCKS = (
 
 # ---------------------------------------------------------- text cleaning
 def clean_char(ch):
-    """Delete a control or format character, make white space a space."""
+    """Delete a control or format character, turn white space into a space."""
     category = unicodedata.category(ch)
     if ch in "\t\n\r" or category in ("Zs", "Zl", "Zp"):
         return " "
@@ -62,7 +62,7 @@ def drop_accent(ch):
 
 
 def substitute(text, sources, replace):
-    """Replace each character by a string; its source goes with it."""
+    """Replace each character by a string, and copy its source along."""
     table = {ch: replace(ch) for ch in set(text)}
     if all(ch == new for ch, new in table.items()):
         return text, sources
@@ -73,18 +73,16 @@ def substitute(text, sources, replace):
 def sort_accents(text, sources):
     """Put each run of accents into Unicode's canonical order (NFD).
 
-    Where a run is sorted, the sources stay and the characters that begin
-    a decomposition take them in turn: HuggingFace's way of counting.
+    When a run is sorted, the sources stay in place and the characters
+    that begin a decomposition take them in turn: HuggingFace counts so.
     """
     if unicodedata.is_normalized("NFD", text):
         return text, sources
     begins = [k == 0 or sources[k - 1] != s for k, s in enumerate(sources)]
     ordered = []
-    for is_accent, run in groupby(
-        zip(map(unicodedata.combining, text), text, begins),
-        key=lambda item: item[0] > 0,
-    ):
-        ordered += sorted(run, key=lambda item: item[0]) if is_accent else run
+    marked = zip(map(unicodedata.combining, text), text, begins)  # 0: no accent
+    for _, run in groupby(marked, key=lambda item: item[0] > 0):
+        ordered += sorted(run, key=lambda item: item[0])
     counts = accumulate(begin for _, _, begin in ordered)
     origins = [s for s, begin in zip(sources, begins) if begin]
     return (
@@ -102,9 +100,9 @@ def normalize(text, lowercase=True, strip_accents=None, handle_chinese_chars=Tru
     lowercase : bool
         Lower-case character by character.
     strip_accents : bool or None
-        Delete accents; None does what `lowercase` says.
+        Delete accents; None: as `lowercase` says.
     handle_chinese_chars : bool
-        Make every CJK ideograph a word.
+        Make every CJK ideograph a word of its own.
 
     Returns
     -------
@@ -179,14 +177,14 @@ def wordpiece(word, vocab, longest=None):
     vocab : collection of str
         Pieces; one that continues a word begins with "##".
     longest : mapping or None
-        `longest_pieces(vocab)`, which spares the search lengths that no
-        piece has. The result is the same without.
+        `longest_pieces(vocab)`, so that lengths which no piece has are
+        not tried. The result is the same without.
 
     Returns
     -------
     list of str
-        ["[UNK]"] where some rest begins with no piece, and for a word of
-        more than 100 characters.
+        ["[UNK]"] if no piece fits some remainder of the word, and for a
+        word of more than 100 characters.
 
     Source: Wu et al. 2016 (1609.08144); Devlin et al. 2018, section 3.
 
@@ -224,8 +222,8 @@ def cut_word(word, vocab, longest):
 def cut_text(text, tokenizer, allow_special):
     """List the pieces of a text as (piece, start, end) within the text.
 
-    Special tokens act as white space on their neighbours and are put
-    back at the end. Each distinct word is cut once.
+    Special tokens separate their neighbours as white space does, and are
+    put back at the end. Each distinct word is cut once.
     """
     special = []
     if allow_special:
@@ -264,7 +262,7 @@ class Encoding:
         1 for a real token, 0 for padding.
     tokens : list of T str, or B such lists
     offsets : list of T pairs (start, end), or B such lists
-        The token stands for `text[start:end]` of its own original text;
+        Token i stands for `text[start:end]` of its own original text;
         (0, 0) for the special tokens and the padding added here.
     """
 
@@ -276,7 +274,7 @@ class Encoding:
 
     @property
     def inputs(self):
-        """What ``bert`` takes, by name: bert(**encoding.inputs, ...).
+        """The arguments of bert: bert(**encoding.inputs, params=..., ...).
 
         Arrays of shape (B, T); B is 1 for a single text or pair.
         """
@@ -328,7 +326,7 @@ def join_parts(parts, vocab):
 
 
 def pad_rows(rows, length, pad_token_id):
-    """Stack encodings to a batch of shape (B, T), padded on the right."""
+    """Stack encodings into a batch of shape (B, T), padded on the right."""
     spare = [length - len(row.tokens) for row in rows]
 
     def stack(name, fill):
@@ -357,12 +355,12 @@ def check_text(text, name):
     if found:
         raise BertError(
             f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
-            "surrogate and no character; decode the text anew"
+            "surrogate and no character; decode the text again"
         )
 
 
 def check_count(value, name, least, most=None):
-    """Return an int from least to most as Python's int, refuse the rest."""
+    """Return an integer from least to most as Python's int, or refuse it."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise BertError(f"{name} must be an int, got {type(value).__name__}")
     value = int(value)
@@ -396,7 +394,7 @@ def check_ids(ids, vocab_size):
 
 
 def check_vocabulary(tokens, name):
-    """Refuse a vocabulary with doubles or without a special token."""
+    """Refuse a vocabulary with duplicates or without a special token."""
     if not isinstance(tokens, (list, tuple)):
         raise BertError(f"{name} must be a list of str, got {type(tokens).__name__}")
     lines = {}
@@ -407,7 +405,7 @@ def check_vocabulary(tokens, name):
             )
         if lines.setdefault(token, line) != line:
             raise BertError(
-                f"{name}: {token!r} stands on lines {lines[token]} "
+                f"{name}: {token!r} appears on lines {lines[token]} "
                 f"and {line}, allowed once"
             )
     missing = [token for token in SPECIAL_TOKENS if token not in lines]
@@ -418,7 +416,7 @@ def check_vocabulary(tokens, name):
 
 
 def read_vocab(path):
-    """Read a vocab.txt: one entry a line, ended by a line feed alone."""
+    """Read a vocab.txt: one entry per line, ended by a line feed alone."""
     if not isinstance(path, (str, os.PathLike)):
         raise BertError(f"path must be a str or a Path, got {type(path).__name__}")
     try:
@@ -504,7 +502,7 @@ class Tokenizer:
     def from_tokens(
         cls, tokens, lowercase=True, strip_accents=None, handle_chinese_chars=True
     ):
-        """Make a tokenizer from a list of entries; the place is the id."""
+        """Make a tokenizer from a list of tokens; the place is the id."""
         return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
 
     @classmethod
@@ -556,7 +554,7 @@ class Tokenizer:
         Raises
         ------
         BertError
-            For what is no text, and for a length that cannot be met.
+            If text is not a text, or max_length cannot be met.
         """
         check_text(text, "text")
         check_text("" if pair is None else pair, "pair")
@@ -597,30 +595,24 @@ class Tokenizer:
         Raises
         ------
         BertError
-            As in `encode`, naming the row; for an empty list; for a
-            pad_to below the longest row.
+            As in `encode`, naming the row; if the list is empty; if pad_to
+            is below the longest row.
         """
         if not isinstance(texts, (list, tuple)) or len(texts) == 0:
+            empty = " of length 0" if isinstance(texts, (list, tuple)) else ""
             raise BertError(
                 "texts must be a list of one or more str or tuples "
-                f"(str, str), got {type(texts).__name__}"
-                + " of length 0"
-                * isinstance(texts, (list, tuple))
+                f"(str, str), got {type(texts).__name__}{empty}"
             )
         if pad_to is not None:
             pad_to = check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
+        options = {"max_length": max_length, "truncation": truncation}
+        options["allow_special"] = allow_special
         rows = []
         for i, item in enumerate(texts):
             pair = item if isinstance(item, tuple) and len(item) == 2 else (item,)
             try:
-                rows.append(
-                    self.encode(
-                        *pair,
-                        max_length=max_length,
-                        truncation=truncation,
-                        allow_special=allow_special,
-                    )
-                )
+                rows.append(self.encode(*pair, **options))
             except BertError as error:
                 raise BertError(f"texts[{i}]: {error}") from None
         longest = max(len(row.tokens) for row in rows)
@@ -634,8 +626,8 @@ class Tokenizer:
     def decode(self, ids, skip_special=False):
         """Turn ids back into text.
 
-        Glues pieces with "##" to the one before and puts no space before
-        . , ! ? as HuggingFace's decoder does. Case and accents that
+        A piece with "##" is joined to the one before, and no space is put
+        before . , ! ? as in HuggingFace's decoder. Case and accents that
         cleaning removed do not come back.
 
         Parameters

@@ -1,11 +1,11 @@
-"""Numbers about attention: where heads look, what they move, what for.
+"""Numbers about attention: what heads attend to, what they move, what it does.
 
 A map is probs (T, T): row i is the query that attends, column j the key
 attended to. All functions take stacks of maps, (..., T, T), such as one
-layer (A, T, T) or a list of L layers (B, A, T, T), as ``bert`` returns.
+layer (A, T, T) or the list of L layers (B, A, T, T) that ``bert`` returns.
 
-An attention_mask of shape (T,) goes with maps of one sentence, one of
-shape (B, T) with maps of shape (..., B, A, T, T). Attention to a masked
+An attention_mask of shape (T,) goes with the maps of one sentence, a mask
+of shape (B, T) with maps of shape (..., B, A, T, T). Attention to a masked
 key is not counted, and a masked query gets 0.
 """
 

@@ -1,4 +1,4 @@
-"""Take a head or a layer away, and measure what changes."""
+"""Remove a head or a layer, and measure what changes."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.checks import check_positions, require_layers, require_real
-from bert_np.attention import create_attention_mask
 from bert_np.errors import BertError
 from bert_np.heads import masked_lm_logits
+from bert_np.inputs import check_inputs
 from bert_np.model import bert, embed, encoder, encoder_layer
 from bert_np.tokenizer import check_count
 
 
 def without_head(params, config, layer, head):
-    """The parameters with one head's output set to 0.
+    """Return the parameters with one head's output set to 0.
 
     The head still computes its attention; the rows of the output matrix
     that would pass its context on are 0.
@@ -29,10 +29,6 @@ def without_head(params, config, layer, head):
     Returns
     -------
     dict
-
-    Raises
-    ------
-    BertError
 
     Source: Michel et al. 2019, section 3.
     """
@@ -50,12 +46,12 @@ def without_head(params, config, layer, head):
 
 
 def without_layer(params, config, layer):
-    """The model with one layer taken out.
+    """Return the model with one layer removed.
 
-    All of it goes: attention, feed-forward, both residual sums and both
-    norms. What came in is passed on unchanged to the next layer. To set
-    the outputs of attention and feed-forward to 0 would be another
-    thing: the two norms would still act.
+    All of the layer is removed: attention, feed-forward, both residual
+    sums and both norms. Its input goes unchanged to the next layer.
+    Setting the outputs of attention and feed-forward to 0 would differ:
+    the two norms would still act.
 
     Parameters
     ----------
@@ -73,10 +69,10 @@ def without_layer(params, config, layer):
     Raises
     ------
     BertError
-        Also where the model has one layer only.
+        Also if the model has only one layer.
 
     Source: Fan et al. 2020 (1909.11556) and Sajjad et al. 2020
-    (2004.03844), who drop layers so.
+    (2004.03844), who drop layers in this way.
     """
     L = config.num_hidden_layers
     layer = check_count(layer, "layer", 0, L - 1)
@@ -108,12 +104,12 @@ def ablation_effects(
     positions=None,
     report=None,
 ):
-    """How far the output moves without each head, and each layer.
+    """Measure how far the output moves without each head and each layer.
 
-    Mean over the real tokens of ||h' - h|| / ||h||, h the last hidden
-    state, h' that of the ablated model: see without_head, without_layer.
-    With positions also the mean of KL(q || q') in nats, q the MLM
-    prediction, q' the ablated model's.
+    The mean over the real tokens of ||h' - h|| / ||h||, where h is the
+    last hidden state and h' that of the ablated model: see without_head
+    and without_layer. With positions, also the mean of KL(q || q') in
+    nats, where q is the MLM prediction and q' the ablated model's.
 
     Parameters
     ----------
@@ -125,7 +121,7 @@ def ablation_effects(
     positions : ndarray of shape (B, T), optional
         1 where MLM predictions are compared, such as at [MASK].
     report : function, optional
-        Gets a line of text after each layer.
+        Called with a line of text after each layer.
 
     Returns
     -------
@@ -135,7 +131,7 @@ def ablation_effects(
     Raises
     ------
     BertError
-        Also where positions are given and there is no MLM head.
+        Also if positions are given and there is no MLM head.
 
     Source: Michel et al. 2019, section 3 (heads, with task scores in
     place of these two measures).
@@ -167,21 +163,9 @@ def _finish(x, layers, attention_mask, config):
 
 def _prepare_ablation(ids, segment_ids, attention_mask, positions, params, config):
     """A function of h' that measures its change; each layer's input; mask."""
-    whole = bert(
-        ids,
-        params,
-        config,
-        segment_ids=segment_ids,
-        attention_mask=attention_mask,
-        return_attention=False,
-    )  # checks all
-    ids = np.asarray(ids)
-    segment_ids = np.zeros_like(ids) if segment_ids is None else np.asarray(segment_ids)
-    mask = (
-        create_attention_mask(ids, config.pad_token_id)
-        if attention_mask is None
-        else np.asarray(attention_mask)
-    ).astype(bool)
+    given = {"segment_ids": segment_ids, "attention_mask": attention_mask}
+    whole = bert(ids, params, config, **given, return_attention=False)  # checks all
+    ids, segment_ids, mask = check_inputs(ids, segment_ids, attention_mask, config)
     inputs = [embed(ids, segment_ids, params["embeddings"], config)]
     for layer in params["layers"][:-1]:
         inputs.append(encoder_layer(inputs[-1], layer, mask, config)[0])

@@ -1,14 +1,14 @@
-"""What the measures share: maps, masks and traces, checked, and rows divided."""
+"""What the measures share: checks of maps, masks and traces, rows divided."""
 
 import numpy as np
 
 from bert_np.errors import BertError
 
-TOLERANCE = 1e-4  # by which a probability may leave 0..1
+TOLERANCE = 1e-4  # by how much a probability may lie outside 0..1
 
 
 def check_maps(probs, attention_mask):
-    """The maps as floats, and which keys are real, to broadcast with rows."""
+    """Return the maps as floats, and which keys are real, for each row."""
     probs = as_floats("probs", probs)
     if probs.ndim < 2 or probs.shape[-1] != probs.shape[-2] or probs.size == 0:
         raise BertError(f"probs has shape {probs.shape}, allowed: (..., T, T)")
@@ -23,7 +23,7 @@ def check_maps(probs, attention_mask):
 
 
 def check_model_maps(probs, attention_mask):
-    """check_maps for the maps of a whole model."""
+    """Check the maps of a whole model, as check_maps does for any."""
     probs, real = check_maps(probs, attention_mask)
     if probs.ndim not in (4, 5):
         raise BertError(
@@ -38,6 +38,7 @@ def check_model_maps(probs, attention_mask):
 
 
 def as_floats(name, values):
+    """Return an array of real numbers as floats, float32 at least."""
     try:
         if isinstance(values, (list, tuple)):
             shapes = [np.shape(value) for value in values]
@@ -52,7 +53,7 @@ def as_floats(name, values):
 
 
 def check_mask(attention_mask, shape):
-    """Which keys are real, (T,), or (B, 1, T) for maps (..., B, A, T, T)."""
+    """Return which keys are real: (T,), or (B, 1, T) for (..., B, A, T, T)."""
     T = shape[-1]
     if attention_mask is None:
         return np.ones(T, bool)
@@ -68,6 +69,7 @@ def check_mask(attention_mask, shape):
 
 
 def require_layers(params):
+    """Refuse what is not a tree of parameters with layers."""
     if not isinstance(params, dict) or not isinstance(params.get("layers"), list):
         raise BertError(
             f"params is {type(params).__name__}, allowed: the tree of "
@@ -76,16 +78,18 @@ def require_layers(params):
 
 
 def require_real(mask):
+    """Refuse a mask without any real token."""
     if not mask.any():
         raise BertError("attention_mask has no 1: there is no real token to measure")
 
 
 def for_all_heads(real):
-    """The mask for maps without the axis of heads: (T,) or (B, T)."""
+    """Return the mask for maps without the axis of heads: (T,) or (B, T)."""
     return real if real.ndim == 1 else real[:, 0]
 
 
 def check_positions(positions, shape):
+    """Return the positions as bool, or refuse what is not 0 or 1."""
     asked = as_floats("positions", positions)
     if asked.shape != shape:
         raise BertError(
@@ -109,7 +113,7 @@ def _refuse_not_binary(name, array):
 
 
 def check_tokens(tokens, probs):
-    """The tokens as an array (T,), or (B, 1, T), that fits the maps."""
+    """Return the tokens as an array (T,), or (B, 1, T), that fits the maps."""
     T, shape = probs.shape[-1], probs.shape
     if isinstance(tokens, (str, bytes)) or not np.iterable(tokens):
         raise BertError(f"tokens is {type(tokens).__name__}, allowed: a list of str")
@@ -139,7 +143,7 @@ def check_tokens(tokens, probs):
 
 
 def stage_of(trace, *path):
-    """One stage of a trace, or the one error."""
+    """Return one stage of a trace, or refuse a trace without it."""
     stage = trace
     for name in path:
         try:
@@ -153,13 +157,13 @@ def stage_of(trace, *path):
 
 
 def hide_masked(values, real):
-    """The maps with 0 in the rows and columns of masked tokens."""
+    """Set the rows and columns of masked tokens to 0."""
     if real.all():
         return values
     return values * (real[..., :, None] & real[..., None, :])
 
 
 def divide_by_sums(maps):
-    """Each row divided by its sum; a row of zeros stays."""
+    """Divide each row by its sum; a row of zeros stays."""
     sums = maps.sum(axis=-1, keepdims=True)
     return np.divide(maps, sums, out=np.zeros_like(maps), where=sums > 0)

@@ -1,4 +1,4 @@
-"""Beyond the weight: what moves from token to token, and what can be read there."""
+"""Beyond the weights: what moves between tokens, and what can be read there."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ QUERIES_AT_ONCE = 16
 
 
 def rollout(probs, attention_mask=None, residual=0.5):
-    """How much each input token has reached each position, by layer.
+    """Trace how much of each input token reaches each position, by layer.
 
     A_l = residual I + (1 - residual) mean over heads of probs, rows
     divided by their sums; R_l = A_l R_(l-1), R_0 = I.
@@ -31,17 +31,13 @@ def rollout(probs, attention_mask=None, residual=0.5):
         Or the list of L arrays that ``bert`` returns.
     attention_mask : ndarray of shape (T,) or (B, T), optional
     residual : float
-        Share that stays in place, 0..1; 0.5 in the paper.
+        The fraction that stays in place, 0..1; 0.5 in the paper.
 
     Returns
     -------
     ndarray of shape (L, T, T) or (L, B, T, T)
         Entry l: after layer l. Rows of real tokens sum to 1, others
         are 0.
-
-    Raises
-    ------
-    BertError
 
     Source: Abnar & Zuidema 2020, section 3, equation 1.
     """
@@ -63,7 +59,7 @@ def rollout(probs, attention_mask=None, residual=0.5):
 
 
 def weighted_norms(trace, params, attention_mask=None, normalise=False):
-    """How much each head moves from each key to each query.
+    """Measure how much each head moves from each key to each query.
 
     ||p_ij f(x_j)||, f(x) = (x Wv + bv) Wo, with the columns of Wv and the
     rows of Wo that belong to the head. The output map's own bias is left
@@ -84,10 +80,6 @@ def weighted_norms(trace, params, attention_mask=None, normalise=False):
     -------
     list of L ndarrays of shape (B, A, T, T)
 
-    Raises
-    ------
-    BertError
-
     Source: Kobayashi et al. 2020.
     """
     norms = []
@@ -99,10 +91,11 @@ def weighted_norms(trace, params, attention_mask=None, normalise=False):
 
 
 def summed_weighted_norms(trace, params, attention_mask=None, normalise=False):
-    """How much a layer moves from each key to each query, all heads summed.
+    """Measure how much a layer moves from key to query, all heads summed.
 
-    ||sum over heads of p_ij f(x_j)||; see weighted_norms. Heads whose
-    vectors point apart cancel, so this is at most the sum of theirs.
+    ||sum over heads of p_ij f(x_j)||; see weighted_norms. Vectors that
+    point in different directions cancel in part, so this is at most the
+    sum of the heads' norms.
 
     Parameters
     ----------
@@ -115,10 +108,6 @@ def summed_weighted_norms(trace, params, attention_mask=None, normalise=False):
     Returns
     -------
     list of L ndarrays of shape (B, T, T)
-
-    Raises
-    ------
-    BertError
 
     Source: Kobayashi et al. 2020.
     """
@@ -154,11 +143,11 @@ def _moved(trace, params):
 
 
 def logit_lens(trace, params, config, positions=None):
-    """What the MLM head reads in the hidden states after every layer.
+    """Read the hidden states after every layer with the MLM head.
 
     The head was trained on the last layer's output alone; what it reads
-    in earlier ones is a way of looking, not the model's opinion. It
-    brings its own dense layer and norm.
+    in earlier layers is an instrument's reading, not the model's opinion.
+    It includes the head's own dense layer and norm.
 
     Parameters
     ----------
@@ -168,7 +157,7 @@ def logit_lens(trace, params, config, positions=None):
         The whole tree, with "mlm".
     config : BertConfig
     positions : list of int, optional
-        Places of the token axis, to save memory; None: all.
+        Places on the token axis, to save memory; None: all.
 
     Returns
     -------
@@ -179,7 +168,7 @@ def logit_lens(trace, params, config, positions=None):
     Raises
     ------
     BertError
-        Where there is no MLM head.
+        If there is no MLM head.
 
     Source: nostalgebraist 2020, interpreting GPT: the logit lens.
     """
@@ -196,7 +185,7 @@ def logit_lens(trace, params, config, positions=None):
 
 
 def top_words(logits, tokenizer, top_k=5):
-    """The likeliest words for each set of logits.
+    """List the likeliest words for each set of logits.
 
     Parameters
     ----------

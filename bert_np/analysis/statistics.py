@@ -1,4 +1,4 @@
-"""Statistics of attention maps: how wide, how far, and where each query looks."""
+"""Statistics of attention maps: how wide, how far and to which keys."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from bert_np.tokenizer import is_punctuation
 
 
 def attention_entropy(probs, attention_mask=None, normalise=True):
-    """How widely each query spreads its attention.
+    """Measure how widely each query spreads its attention.
 
-    -sum_j p_ij log p_ij, divided by log(number of visible keys): 0 where
-    all attention goes to one key, 1 where it is even. A row with one
+    -sum_j p_ij log p_ij, divided by log(number of visible keys): 0 if all
+    attention goes to one key, 1 if it is uniform. A row with a single
     visible key has 0.
 
     Parameters
@@ -30,10 +30,6 @@ def attention_entropy(probs, attention_mask=None, normalise=True):
     -------
     ndarray of shape (..., T)
         For each query; 0 for a masked one.
-
-    Raises
-    ------
-    BertError
 
     Source: Clark et al. 2019, section 3.3 (in nats).
 
@@ -54,7 +50,7 @@ def attention_entropy(probs, attention_mask=None, normalise=True):
 
 
 def attention_distance(probs, attention_mask=None):
-    """How far away each query looks, in tokens.
+    """Measure how far away each query attends, in tokens.
 
     sum_j p_ij |i - j|
 
@@ -68,11 +64,7 @@ def attention_distance(probs, attention_mask=None):
     ndarray of shape (..., T)
         For each query, 0..T-1; 0 for a masked one.
 
-    Raises
-    ------
-    BertError
-
-    Source: Vig & Belinkov 2019 (1906.04284), here for one query.
+    Source: Vig & Belinkov 2019 (1906.04284), here for each query.
 
     Examples
     --------
@@ -86,9 +78,9 @@ def attention_distance(probs, attention_mask=None):
 
 
 def attention_masses(probs, tokens, attention_mask=None):
-    """What share of its attention each query gives to kinds of keys.
+    """Measure how much attention each query gives to each kind of key.
 
-    Kinds overlap: the row of [CLS] has its [CLS] share as self too.
+    Kinds overlap: what [CLS] gives to itself counts as "[CLS]" and "self".
 
     Parameters
     ----------
@@ -101,13 +93,9 @@ def attention_masses(probs, tokens, attention_mask=None):
     -------
     dict of str to ndarray of shape (..., T)
         "self", "previous", "next": the query's own position and its
-        neighbours, 0 where there is none. "[CLS]", "[SEP]": all keys of
-        that name. "punctuation": all keys made of punctuation, where the
-        paper takes full stops and commas.
-
-    Raises
-    ------
-    BertError
+        neighbours, 0 if there is none. "[CLS]", "[SEP]": all keys of that
+        name. "punctuation": all keys made of punctuation; the paper takes
+        full stops and commas.
 
     Source: Clark et al. 2019, sections 3.1 and 3.2.
     """
@@ -136,11 +124,11 @@ def _is_punctuation(token):
 
 
 def head_distances(probs, attention_mask=None):
-    """How differently each two heads look, as a matrix.
+    """Measure how differently each pair of heads attends, as a matrix.
 
-    JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2, H the entropy: the
-    Jensen-Shannon divergence of two rows, averaged over the real tokens.
-    0: the same maps; log 2 = 0.693: no key in common.
+    JS(p, q) = H((p + q) / 2) - (H(p) + H(q)) / 2, where H is the entropy:
+    the Jensen-Shannon divergence of two rows, averaged over the real
+    tokens. It is 0 for equal maps, log 2 = 0.693 without a common key.
 
     Parameters
     ----------
@@ -153,11 +141,7 @@ def head_distances(probs, attention_mask=None):
     ndarray of shape (L A, L A)
         float64, in nats. Head a of layer l is number l A + a.
 
-    Raises
-    ------
-    BertError
-
-    Source: Clark et al. 2019, section 6 (the sum, where this is the mean).
+    Source: Clark et al. 2019, section 6 (who sum over the tokens).
     """
     rows = _real_rows(*check_model_maps(probs, attention_mask))  # (L A, N, T)
     entropies = _row_entropies(rows)  # (L A, N)

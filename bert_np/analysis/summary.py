@@ -1,4 +1,4 @@
-"""What each head does on average over many texts."""
+"""What each head does, on average over many texts."""
 
 from collections import defaultdict
 from typing import NamedTuple
@@ -28,11 +28,11 @@ class HeadSummary(NamedTuple):
 def summarise_heads(
     texts, params, config, tokenizer, *, by_norm=False, report=None, batch_size=16
 ):
-    """What each head does on average over many texts.
+    """Average what each head does over many texts.
 
-    Every real token of every text counts alike; for "previous" and
-    "next" those that have such a neighbour. Sums are made in float64, so
-    batch_size changes no more than rounding.
+    Every real token of every text counts equally; for "previous" and
+    "next" only those that have such a neighbour. Sums are in float64, so
+    batch_size changes nothing but rounding.
 
     Parameters
     ----------
@@ -44,19 +44,15 @@ def summarise_heads(
         True: measure what is moved (weighted_norms, each row divided by
         its sum) in place of the attention.
     report : function, optional
-        Gets a line of text now and then, about ten in all.
+        Called with a line of text about ten times in all.
     batch_size : int
-        Texts of like length are run together, so many at a time.
+        How many texts, of similar length, are run together.
 
     Returns
     -------
     HeadSummary
         Its means: "entropy" (nats), "normalised entropy", "distance",
         and those of attention_masses.
-
-    Raises
-    ------
-    BertError
 
     Source: Clark et al. 2019, section 3.
     """
@@ -72,9 +68,10 @@ def summarise_heads(
     prepared = prepare(params, config)
     for start in range(0, N, batch_size):
         rows = order[start : start + batch_size]
-        part = _select(batch, rows, lengths[rows[0]])
-        for layer, maps in enumerate(_run_maps(part, prepared, config, by_norm)):
-            for name, values in _measure(maps, part).items():  # (B, A, T)
+        inputs, tokens = _select(batch, rows, lengths[rows[0]])
+        for layer, maps in enumerate(_run_maps(inputs, prepared, config, by_norm)):
+            measured = _measure(maps, tokens, inputs["attention_mask"])
+            for name, values in measured.items():  # (B, A, T)
                 sums[name][layer] += values.sum(axis=(0, 2), dtype=np.float64)
         _report_tenths(report, start, start + len(rows), N)
     count = {"previous": total - N, "next": total - N}
@@ -83,37 +80,26 @@ def summarise_heads(
 
 
 def _select(batch, rows, length):
-    """Some rows of a batch, cut to a length: what bert and tokens need."""
-    return {
-        "input_ids": batch.input_ids[rows, :length],
-        "segment_ids": batch.segment_ids[rows, :length],
-        "attention_mask": batch.attention_mask[rows, :length],
-        "tokens": [batch.tokens[row][:length] for row in rows],
-    }
+    """The inputs and the tokens of some rows of a batch, cut to a length."""
+    inputs = {name: array[rows, :length] for name, array in batch.inputs.items()}
+    return inputs, [batch.tokens[row][:length] for row in rows]
 
 
-def _run_maps(part, prepared, config, by_norm):
+def _run_maps(inputs, prepared, config, by_norm):
     """The maps of a part of a batch: list of L arrays (B, A, T, T)."""
-    ids, segments, mask = (
-        part[name] for name in ("input_ids", "segment_ids", "attention_mask")
-    )
     if not by_norm:
-        out = fast_bert(
-            ids, prepared, config, segment_ids=segments, attention_mask=mask
-        )
-        return out["attention_probs"]
+        return fast_bert(**inputs, prepared=prepared, config=config)["attention_probs"]
     params, trace = prepared["params"], {}
-    bert(ids, params, config, segment_ids=segments, attention_mask=mask, trace=trace)
-    return weighted_norms(trace, params, mask, normalise=True)
+    bert(**inputs, params=params, config=config, trace=trace)
+    return weighted_norms(trace, params, inputs["attention_mask"], normalise=True)
 
 
-def _measure(maps, part):
-    mask = part["attention_mask"]
+def _measure(maps, tokens, mask):
     return {
         "entropy": attention_entropy(maps, mask, normalise=False),
         "normalised entropy": attention_entropy(maps, mask),
         "distance": attention_distance(maps, mask),
-        **attention_masses(maps, part["tokens"], mask),
+        **attention_masses(maps, tokens, mask),
     }
 
 

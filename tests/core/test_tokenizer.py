@@ -322,7 +322,7 @@ def test_vocab_lines_end_at_line_feeds_alone(vocab_file):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (LINES + "a\nb\na\n", "'a' stands on lines 6 and 8, allowed once"),
+        (LINES + "a\nb\na\n", "'a' appears on lines 6 and 8, allowed once"),
         ("\ufeff" + LINES, "byte-order mark"),
         (LINES.encode() + b"a\xff\n", "byte 32 is not UTF-8"),
         (LINES.replace("[MASK]\n", ""), r"lacks \[MASK\]; needed"),
