@@ -1,4 +1,4 @@
-"""Numbers about attention: what heads attend to, what they move, what it does.
+"""Numbers about attention: what heads attend to, and what they move.
 
 A map is probs (T, T): row i is the query that attends, column j the key
 attended to. All functions take stacks of maps, (..., T, T), such as one

@@ -42,7 +42,7 @@ def check_environment(versions=False):
 
 
 def environment_rows():
-    """Return the table's rows: (name, what was found, whether it will do, purpose)."""
+    """Return the rows: (name, what was found, whether it will do, purpose)."""
     oldest = ".".join(map(str, OLDEST_PYTHON))
     python = sys.version_info >= OLDEST_PYTHON
     rows = [("Python", platform.python_version(), python, f"{oldest} or newer")]
