@@ -31,7 +31,7 @@ def layer_norm(x, gamma, beta, eps):
 
 
 def softmax(x, visible):
-    """The probabilities of one row; uniform where nothing is visible."""
+    """The probabilities of one row; uniform if nothing is visible."""
     if not any(visible):
         return [1 / len(x) for _ in x]
     top = max(x[s] for s in range(len(x)) if visible[s])
