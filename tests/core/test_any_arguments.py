@@ -18,21 +18,15 @@ from bert_np.errors import short
 from bert_np.files import pretrained
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 
-CONFIG = bert_np.BertConfig(
-    vocab_size=9,
-    hidden_size=6,
-    num_hidden_layers=2,
-    num_attention_heads=3,
-    intermediate_size=8,
-    max_position_embeddings=7,
-)
+SIZES = {"hidden_size": 6, "num_attention_heads": 3, "max_position_embeddings": 7}
+CONFIG = bert_np.BertConfig(9, num_hidden_layers=2, intermediate_size=8, **SIZES)
 PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
 TOKENIZER = Tokenizer.from_tokens([*SPECIAL_TOKENS, "a", "b", "c", "##d"])
 IDS, TRACE = np.array([[2, 5, 6, 3, 0], [2, 7, 8, 5, 3]]), {}
 OUT = bert_np.bert(IDS, PARAMS, CONFIG, trace=TRACE)
 MAPS = np.array(OUT["attention_probs"])  # (L, B, A, T, T)
 
-# None of these fits any parameter, or it is an odd but right value.
+# For almost every parameter a fault; for a few an odd but right value.
 ODD = [None, True, 0, -1, 1.5, float("nan"), 2**70, -(10**5000), "", "x", b"x", int]
 ODD += [[], (), {}, [[1]], [[1], [1, 2]], [["x"]], object(), {"x": 1}, ["x"], [None]]
 ODD += [np.int64(3), np.array(1), np.zeros((0, 5)), np.full((2, 5), np.nan)]
@@ -48,9 +42,8 @@ RIGHT |= {"last_hidden_state": OUT["last_hidden_state"], "logits": np.zeros((1, 
 RIGHT |= {"pooler_output": OUT["pooler_output"], "probs": MAPS[0, 0]}
 RIGHT |= {"trace": TRACE, "trace_a": TRACE, "trace_b": TRACE, "layer": 0, "head": 0}
 RIGHT |= {"name_or_folder": "toy", "folder": "new", "words": ["a", "b"], "length": 5}
-RIGHT |= {"q": MAPS[0, 0, 0], "k": MAPS[0, 0, 0], "v": MAPS[0, 0, 0], "query": 1}
+RIGHT |= dict.fromkeys("qkv", MAPS[0, 0, 0]) | {"query": 1, "points": {"a": (1, 1)}}
 RIGHT |= {"measures": {"entropy": np.ones((2, 3))}, "bandwidth": 1.0, "products": 1.0}
-RIGHT |= {"points": {"a": (1.0, 1.0)}}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
 # What a function needs that its namesakes do not.
@@ -59,36 +52,30 @@ OWN = {
     "Tokenizer.from_tokens": {"tokens": TOKENIZER.tokens},
     "BertConfig.from_json": {"path": FOLDER / "config.json"},
     "Tokenizer.from_vocab": {"path": FOLDER / "vocab.txt"},
-    "analysis.head_distances": {"probs": MAPS},
-    "analysis.rollout": {"probs": MAPS},
-    "plotting.attention_table": MAP,
-    "plotting.attention_viewer": ALL,
     "plotting.crop_padding": MAP | {"attention_mask": [1] * 5},
-    "plotting.describe_attention": ALL,
-    "plotting.hide_special": MAP,
-    "plotting.merge_word_pieces": MAP,
-    "plotting.plot_attention": MAP,
-    "plotting.plot_links": MAP,
-    "plotting.plot_model": ALL,
     "plotting.plot_top_words": {"probs": [0.5, 0.25]},
 }
-# What does not keep the promise yet: a function, or one parameter of it.
+ONE_MAP = ["attention_table", "hide_special", "merge_word_pieces"]
+ALL_MAPS = ["attention_viewer", "describe_attention", "plot_model"]
+OWN |= {f"plotting.{n}": MAP for n in (*ONE_MAP, "plot_attention", "plot_links")}
+OWN |= {f"plotting.{name}": ALL for name in ALL_MAPS}
+OWN |= {f"analysis.{n}": {"probs": MAPS} for n in ("head_distances", "rollout")}
+# What does not keep the promise yet: functions, and single parameters.
 FOREIGN = """
 BertError Encoding add_and_norm create_attention_mask dropout embed encoder
 encoder_layer erf feed_forward format_ledger gelu gelu_tanh layer_norm linear
-merge_heads pool relu scaled_dot_product self_attention softmax split_heads
-compare.rtol compare.atol init_params.heads masked_lm_logits.trace
-next_sentence_logits.trace parameter_ledger.heads parameter_shapes.heads
-analysis.ablation_effects.report analysis.attention_entropy.normalise
-analysis.attention_masses.tokens analysis.summarise_heads.by_norm
-analysis.summarise_heads.config analysis.summarise_heads.report
-analysis.summarise_heads.tokenizer analysis.summed_weighted_norms.normalise
-analysis.top_words.tokenizer analysis.weighted_norms.normalise
-analysis.without_head.config analysis.without_layer.config
-plotting.describe plotting.explore.text plotting.hide_special.renormalise
-plotting.plot_attention.colour_bar plotting.plot_bars plotting.plot_by_layer
-plotting.plot_curves plotting.plot_embedding_sum plotting.plot_parameters.heads
-plotting.plot_query_key.visible plotting.plot_split_heads
+merge_heads pool relu scaled_dot_product self_attention softmax split_heads compare.rtol
+compare.atol init_params.heads masked_lm_logits.trace next_sentence_logits.trace
+parameter_ledger.heads parameter_shapes.heads analysis.ablation_effects.report
+analysis.attention_entropy.normalise analysis.attention_masses.tokens
+analysis.summarise_heads.by_norm analysis.summarise_heads.config
+analysis.summarise_heads.report analysis.summarise_heads.tokenizer
+analysis.summed_weighted_norms.normalise analysis.top_words.tokenizer
+analysis.weighted_norms.normalise analysis.without_head.config
+analysis.without_layer.config plotting.describe plotting.explore.text
+plotting.hide_special.renormalise plotting.plot_attention.colour_bar plotting.plot_bars
+plotting.plot_by_layer plotting.plot_curves plotting.plot_embedding_sum
+plotting.plot_parameters.heads plotting.plot_query_key.visible plotting.plot_split_heads
 plotting.plot_steps.visible plotting.plot_weighted_norms plotting.prepare_maps
 plotting.step_through.layers training.adam.adam training.adam.clip_by_global_norm
 training.adam.global_norm training.adam.learning_rate training.loop.train
@@ -100,9 +87,11 @@ training.run.start_run.rng
 NOT_YET = set(FOREIGN.split())
 MODULES = ["analysis", "plotting"]
 MODULES += [f"training.{name}" for name in ("adam", "losses", "masking", "loop", "run")]
-METHODS = ["BertConfig.from_dict", "BertConfig.from_json"]
-METHODS += [f"Tokenizer.{n}" for n in ("from_tokens", "from_vocab", "encode", "decode")]
-METHODS += ["Tokenizer.encode_batch", "Tokenizer.tokenize"]
+METHODS = {
+    bert_np.BertConfig: ["from_dict", "from_json"],
+    Tokenizer: ["from_tokens", "from_vocab"],
+    TOKENIZER: ["encode", "encode_batch", "decode", "tokenize"],
+}
 
 
 def public_functions():
@@ -115,17 +104,14 @@ def public_functions():
             here = getattr(own, "__module__", "").startswith(module.__name__)
             if here and inspect.isfunction(own) and key[0] != "_":
                 found[f"{name}.{key}"] = own
-    owners = {"BertConfig": bert_np.BertConfig, "Tokenizer": TOKENIZER}
-    for name in METHODS:
-        owner, method = name.split(".")
-        found[name] = getattr(owners[owner], method)
+    for owner, methods in METHODS.items():
+        found |= {m.__qualname__: m for m in (getattr(owner, n) for n in methods)}
     return {name: found[name] for name in found if name not in NOT_YET}
 
 
 FUNCTIONS = public_functions()
 DRAWING = ("plotting.plot_", "plotting.explore", "plotting.attention_viewer")
-SLOW = [name for name in FUNCTIONS if name.startswith(DRAWING)]
-QUICK = [name for name in FUNCTIONS if name not in SLOW]
+MARKS = {name: [pytest.mark.slow] * name.startswith(DRAWING) for name in FUNCTIONS}
 
 
 def refuse(name):
@@ -142,9 +128,7 @@ def arguments_of(name):
 
 
 @pytest.mark.filterwarnings("ignore:padding is not only on the right")
-@pytest.mark.parametrize(
-    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS[n]) for n in MARKS])
 def test_any_argument_is_answered_or_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrained, "fetch_from_hub", refuse)
