@@ -57,7 +57,7 @@ def plot_attention(
     power : float
         A probability p has the colour at p ** power of the scale 0..1.
     decimals : int
-        Digits after the point of the numbers, 1 to 6.
+        Decimal places of the numbers, 1 to 6.
     title : str, optional
     colour_bar : bool
     ax : matplotlib Axes, optional

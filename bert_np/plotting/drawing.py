@@ -151,7 +151,7 @@ def write_cells(image, texts, visible, size):
 
 
 def format_numbers(values, decimals):
-    """Write each value of an array with so many digits after the point."""
+    """Write each value of an array with so many decimal places."""
     texts = [f"{value:.{decimals}f}" for value in np.ravel(values)]
     return np.reshape(texts, np.shape(values))
 

@@ -32,7 +32,7 @@ def plot_embedding_sum(
         The sum after LayerNorm.
     tokens : list of T str
     decimals : int
-        Digits after the point if the cells have room for numbers.
+        Decimal places if the cells have room for numbers.
     title : str, optional
 
     Returns

@@ -25,7 +25,7 @@ embeddings.norm (B T H) Normalised sum
     Every vector is brought to the same scale.
     norm = γ (sum − mean) / √(variance + ε) + β
 embeddings.dropout_mask layers.*_norm.dropout_mask (B T H) Dropout
-    In training, random numbers are set to 0 and the others scaled up to match.
+    In training, numbers chosen at random are set to 0 and the others scaled up.
     mask = 0 or 1 / (1 − rate)
 embeddings.output (B T H) Input of layer 0
     This is what the first layer receives.
@@ -49,7 +49,7 @@ layers.attention.probs (B A Tq Tk) Attention probabilities
     Every token divides its attention among the keys: each row sums to 1.
     probs = softmax(masked scores), along Tk
 layers.attention.dropout_mask (B A Tq Tk) Dropout
-    In training, random numbers are set to 0 and the others scaled up to match.
+    In training, numbers chosen at random are set to 0 and the others scaled up.
     mask = 0 or 1 / (1 − rate)
 layers.attention.context (B T H) Context
     Every token averages the values, weighted by its row of probabilities.

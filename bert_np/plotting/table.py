@@ -19,7 +19,7 @@ BLACK_ON_WHITE = "background:#fff;color:#000"
 QUERY_STYLE = f"background:#fff;color:{colours.QUERY};text-align:right"
 KEY_STYLE = f"background:#fff;color:{colours.KEY};text-align:center"
 MASKED_STYLE = f"background:{colours.MASKED};color:#000;text-align:center"
-MASKED_NOTE = "grey: masked; \u2020: masked and yet above 0"
+MASKED_NOTE = "grey: masked; \u2020: masked, yet above 0"
 CORNER = "query \\ key"
 
 
@@ -54,7 +54,7 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
     power : float
         A probability p has the colour at p ** power of the scale 0..1.
     decimals : int
-        Digits after the point, 1 to 6.
+        Decimal places, 1 to 6.
     title : str, optional
     **choices
         attention_mask, visible, mean, crop, merge_words, special,

@@ -56,7 +56,7 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
         1 if the query (row) may attend to the key (column). Of shape
         (T,), such as an attention mask, it holds for every query.
     decimals : int
-        Digits after the point of the numbers, 1 to 6.
+        Decimal places of the numbers, 1 to 6.
     title : str, optional
 
     Returns
@@ -184,7 +184,7 @@ def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None)
     visible : array of shape (T, T) or (T,), optional
         1 if the query may attend to the key.
     decimals : int
-        Digits after the point of the numbers, 1 to 6.
+        Decimal places of the numbers, 1 to 6.
     title : str, optional
 
     Returns
