@@ -75,22 +75,12 @@ def bert(
     input_ids, segment_ids, attention_mask = check_inputs(
         input_ids, segment_ids, attention_mask, config
     )
-    x = embed(
-        input_ids,
-        segment_ids,
-        params["embeddings"],
-        config,
-        trace=branch(trace, "embeddings"),
-        rng=rng,
-    )
+    part = branch(trace, "embeddings")
+    x = embed(input_ids, segment_ids, params["embeddings"], config, trace=part, rng=rng)
+    options = {"rng": rng, "return_attention": return_attention}
+    part = branch(trace, "layers", [])
     x, attention_probs = encoder(
-        x,
-        params["layers"],
-        attention_mask,
-        config,
-        trace=branch(trace, "layers", []),
-        rng=rng,
-        return_attention=return_attention,
+        x, params["layers"], attention_mask, config, trace=part, **options
     )
     pooled = None
     if "pooler" in params:
@@ -219,21 +209,16 @@ def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
 
     Source: Vaswani et al. 2017, section 3.1.
     """
+    part = branch(trace, "attention")
     attended, probs = self_attention(
-        x,
-        params["attention"],
-        attention_mask,
-        config,
-        trace=branch(trace, "attention"),
-        rng=rng,
+        x, params["attention"], attention_mask, config, trace=part, rng=rng
     )
-    norm_trace = branch(trace, "attention_norm")
-    x = add_and_norm(
-        x, attended, params["attention_norm"], config, trace=norm_trace, rng=rng
-    )
-    thought = feed_forward(x, params["ffn"], config, trace=branch(trace, "ffn"))
-    norm_trace = branch(trace, "ffn_norm")
-    x = add_and_norm(x, thought, params["ffn_norm"], config, trace=norm_trace, rng=rng)
+    part = branch(trace, "attention_norm")
+    x = add_and_norm(x, attended, params["attention_norm"], config, trace=part, rng=rng)
+    part = branch(trace, "ffn")
+    thought = feed_forward(x, params["ffn"], config, trace=part)
+    part = branch(trace, "ffn_norm")
+    x = add_and_norm(x, thought, params["ffn_norm"], config, trace=part, rng=rng)
     record(trace, output=x)
     return x, probs
 
