@@ -118,11 +118,11 @@ def scaled_dot_product(
     Source: Vaswani et al. 2017, equation 1.
     """
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
-    masked_scores = scores
+    record(trace, scores=scores)
     if visible is not None:
-        masked_scores = np.where(visible, scores, np.finfo(scores.dtype).min)
-    probs = softmax(masked_scores)
-    record(trace, scores=scores, masked_scores=masked_scores, probs=probs)
+        scores = np.where(visible, scores, np.finfo(scores.dtype).min)
+    probs = softmax(scores)
+    record(trace, masked_scores=scores, probs=probs)
     return dropout(probs, dropout_rate, rng, trace) @ v, probs
 
 

@@ -42,8 +42,9 @@ def linear(x, W, b):
     >>> linear(np.array([[1.0, 2.0]]), W=np.array([[1.0], [10.0]]), b=np.array([0.5]))
     array([[21.5]])
     """
-    rows = x.reshape(-1, x.shape[-1])  # all rows in one product
-    return (rows @ W + b).reshape(*x.shape[:-1], W.shape[1])
+    y = x.reshape(-1, x.shape[-1]) @ W  # all rows in one product
+    y += b
+    return y.reshape(*x.shape[:-1], W.shape[1])
 
 
 def layer_norm(x, gamma, beta, eps):

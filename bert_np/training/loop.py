@@ -9,7 +9,7 @@ import numpy as np
 
 from bert_np.errors import BertError, short
 from bert_np.fast import map_over_threads
-from bert_np.parameters import check_params
+from bert_np.parameters import check_params, keep_freed_memory
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
@@ -107,7 +107,7 @@ def train(
     _check_interval("report_every", report_every)
     run = _begin(params, config, rng, settings, checkpoint, resume)
     rng.bit_generator.state = run["rng"]
-    _keep_freed_memory()
+    keep_freed_memory()
     since = (run["step"], time.perf_counter())
     try:
         with map_over_threads(settings.parts) as run_all:
@@ -235,16 +235,6 @@ def _check_settings(settings):
 def _check_interval(name, value):
     if type(value) is not int or value < 1:
         raise BertError(f"{name} = {short(value)}, allowed: an int >= 1")
-
-
-def _keep_freed_memory():
-    """Allocate 32 MB and free them at once: a step then takes 15 % less time.
-
-    It teaches the allocator of Linux to keep freed memory for the next
-    step. Otherwise memory goes back to the system after each step and has
-    to be mapped and cleared again. On other systems it has no effect.
-    """
-    np.empty(2**25 - 2**13, np.uint8)
 
 
 def _progress(run, settings, since):
