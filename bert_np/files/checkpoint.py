@@ -37,7 +37,7 @@ from bert_np.files.weights import (
     read_tensors,
     show,
 )
-from bert_np.parameters import check_params, keep_freed_memory, parameter_shapes
+from bert_np.parameters import check_params, parameter_shapes
 from bert_np.tokenizer import Tokenizer
 from bert_np.tree import leaves, map_leaves
 
@@ -152,7 +152,6 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         report.update(_report(headers, found, places, shapes, dtype))
         if tokenizer is None:
             report["unused"] += [n for n in (VOCAB, TOKENIZER) if (folder / n).exists()]
-    keep_freed_memory()
     params = map_leaves(lambda path, _: arrays[path], shapes)
     return Pretrained(params, config, tokenizer)
 

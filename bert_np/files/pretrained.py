@@ -35,6 +35,7 @@ from bert_np.files.checkpoint import (
 )
 from bert_np.files.hub import TEXT_FILES, fetch_from_hub, file_digest
 from bert_np.files.weights import INDEX, WEIGHTS
+from bert_np.parameters import keep_freed_memory
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,7 @@ def load_pretrained(name_or_folder, *, allow_nonfinite=False, report=None):
         passed on as ``*model``.
     """
     folder = fetch(name_or_folder)
+    keep_freed_memory()
     return load_checkpoint(folder, allow_nonfinite=allow_nonfinite, report=report)
 
 

@@ -12,10 +12,9 @@ import numpy as np
 
 def plain(folder):
     """This library's teaching code."""
-    from bert_np import bert
-    from bert_np.files.checkpoint import load_checkpoint
+    from bert_np import bert, load_pretrained
 
-    params, config = load_checkpoint(folder)[:2]
+    params, config = load_pretrained(folder)[:2]
     return lambda batch: bert(
         batch["ids"],
         params,
@@ -27,10 +26,10 @@ def plain(folder):
 
 def fast(folder):
     """This library's fast path."""
+    from bert_np import load_pretrained
     from bert_np.fast import fast_bert, prepare
-    from bert_np.files.checkpoint import load_checkpoint
 
-    params, config = load_checkpoint(folder)[:2]
+    params, config = load_pretrained(folder)[:2]
     prepared = prepare(params, config)
     return lambda batch: fast_bert(
         batch["ids"],
@@ -113,10 +112,10 @@ def export(folder, path):
 
 def products(folder):
     """Only the matrix products of the fast path, in the same threads."""
+    from bert_np import load_pretrained
     from bert_np.fast import _parts, map_over_threads
-    from bert_np.files.checkpoint import load_checkpoint
 
-    params, config = load_checkpoint(folder)[:2]
+    params, config = load_pretrained(folder)[:2]
     layers = [
         [
             np.concatenate(
