@@ -125,6 +125,7 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
     dtype = params["embeddings"]["word"].dtype
     vectors = np.zeros((len(texts), config.hidden_size), dtype.newbyteorder("="))
     encodings = [tokenizer.encode(text, max_length=max_length) for text in texts]
+    _check_lengths(encodings, config.max_position_embeddings)
     by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].tokens))
     for start in _progress(range(0, len(texts), batch_size), "batches"):
         rows = by_length[start : start + batch_size]
@@ -136,6 +137,16 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
         hidden = out["last_hidden_state"]
         vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
     return vectors
+
+
+def _check_lengths(encodings, most):
+    """Refuse the first text that has more tokens than the model positions."""
+    for i, encoding in enumerate(encodings):
+        if len(encoding.tokens) > most:
+            raise BertError(
+                f"texts[{i}] has {len(encoding.tokens)} tokens, allowed: at most "
+                f"{most}; max_length={most} cuts it"
+            )
 
 
 def _mean_over_tokens(hidden, attention_mask):

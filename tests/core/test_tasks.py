@@ -86,12 +86,20 @@ def test_sentence_vectors_do_not_depend_on_company():
         (embed_sentences, ("the cat", *TOY), "^texts is str, allowed: a list of str"),
         (embed_sentences, (["the"], *TOY, None, 0), "^batch_size = 0"),
         (embed_sentences, (["the", 3], *TOY), "int"),
-        (embed_sentences, (["the " * 11], *TOY), "13 positions, allowed: at most 12"),
+        (
+            embed_sentences,
+            (["the", "the " * 11, "cat"], *TOY),
+            r"^texts\[1\] has 13 tokens, allowed: at most 12; max_length=12 cuts it",
+        ),
     ],
 )
 def test_a_task_says_what_it_cannot_do(task, arguments, message):
     with pytest.raises(BertError, match=message):
         task(*arguments)
+
+
+def test_the_advice_on_a_long_text_helps():
+    assert embed_sentences(["the", "the " * 11], *TOY, max_length=12).shape == (2, 8)
 
 
 def test_cosines_equal_those_of_sentence_transformers(minilm):
