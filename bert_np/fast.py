@@ -14,6 +14,8 @@ goes block by block, so that its intermediate results stay in the cache.
 
 import math
 import os
+import sys
+import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,15 +30,18 @@ from bert_np.parameters import check_params
 MOST_TOKENS = 256  # per part, roughly: its arrays stay in the cache
 FEWEST_TOKENS = 64  # per part, roughly: with fewer, BLAS is slow
 BLOCK = 2**15  # values per block: few enough to stay in the cache
+LOCK = threading.Lock()  # held by the one pool of `map_over_threads`
 
 
 def prepare(params, config):
     """Arrange parameters for `fast_bert`, once for all its calls.
 
-    Returns a dict of "params", unchanged, and "qkv": for each layer the
-    matrices of query, key and value side by side, W (H, 3H) and b (3H,).
-    The query's are multiplied by 1 / sqrt(D), which saves a pass over
-    the scores. Raises BertError if params do not fit config.
+    Returns a dict of "params" and "config", unchanged, and "qkv": for each
+    layer the matrices of query, key and value side by side, W (H, 3H) and
+    b (3H,). The query's are multiplied by 1 / sqrt(D), which saves a pass
+    over the scores. These matrices are copies, and everything else is
+    shared with params: if params are changed, prepare them again. Raises
+    BertError if params do not fit config.
     """
     check_params(params, config)
     joined, scale = [], 1 / math.sqrt(config.head_size)
@@ -45,7 +50,7 @@ def prepare(params, config):
         W = np.concatenate([query["W"] * scale, key["W"], value["W"]], axis=1)
         b = np.concatenate([query["b"] * scale, key["b"], value["b"]])
         joined.append({"W": W, "b": b})
-    return {"params": params, "qkv": joined}
+    return {"params": params, "config": config, "qkv": joined}
 
 
 def fast_bert(
@@ -90,19 +95,27 @@ def fast_bert(
 
 @contextmanager
 def map_over_threads(parts, threads=None):
-    """Yield map for one part, else the map of a pool of threads.
+    """Yield the map of a pool of threads, or else plain map.
 
-    BLAS is then limited to one thread of its own: its threads and ours
-    would wait for each other.
+    While there is a pool, BLAS is limited to one thread of its own, for
+    its threads and ours would wait for each other. The number of BLAS's
+    threads belongs to the whole process, and so does the lock: it admits
+    one pool at a time, because the limits of two that overlap would be
+    lifted in the wrong order. Plain map serves whoever comes meanwhile,
+    a single part, and WebAssembly, where no thread can start.
     """
-    if parts == 1:
+    alone = parts <= 1 or sys.platform == "emscripten"
+    if alone or not LOCK.acquire(blocking=False):
         yield map
         return
-    from threadpoolctl import threadpool_limits
-
     count = min(parts, threads or os.cpu_count() or 1)
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as executor:
-        yield executor.map
+    try:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+            yield pool.map
+    finally:
+        LOCK.release()
 
 
 def _run_parts(ids, segments, mask, prepared, config, return_attention, threads):
@@ -123,7 +136,7 @@ def _run_parts(ids, segments, mask, prepared, config, return_attention, threads)
         for row, place in texts:
             hidden[row, : lengths[row]] = x[place]
 
-    parts = _parts(lengths)
+    parts = _parts(lengths) if B else []
     with map_over_threads(len(parts), threads) as run_all:
         list(run_all(run, parts))
     return hidden, maps

@@ -47,12 +47,20 @@ def check_bert_options(trace, rng, return_attention):
 
 def check_fast_options(prepared, config, return_attention, threads):
     """Refuse what ``prepare`` did not make, and options of the wrong type."""
-    if not isinstance(prepared, dict) or prepared.keys() != {"params", "qkv"}:
+    names = {"params", "config", "qkv"}
+    if not isinstance(prepared, dict) or prepared.keys() != names:
         raise BertError(
             f"prepared is {type(prepared).__name__}, allowed: what "
             "prepare(params, config) returns"
         )
     require_config(config)
+    for name, value in vars(prepared["config"]).items():
+        if getattr(config, name) != value:
+            found = short(getattr(config, name))
+            raise BertError(
+                f"config.{name} = {found}, but the parameters were prepared with "
+                f"{short(value)}; prepare them with this config"
+            )
     _check_return_attention(return_attention)
     if threads is not None and (type(threads) is not int or threads < 1):
         raise BertError(f"threads = {short(threads)}, allowed: an int >= 1, None")

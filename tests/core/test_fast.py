@@ -1,9 +1,14 @@
 """The fast path gives what bert gives, whatever the batch and the threads."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bert_np import BertConfig, BertError, bert, fast, init_params
 from bert_np.fast import MOST_TOKENS, fast_bert, prepare
@@ -95,6 +100,61 @@ def test_parts_are_of_like_size_and_keep_all_processors_busy(
         assert list(run_all(len, parts)) == list(map(len, parts))
 
 
+def blas_threads():
+    return {i["num_threads"] for i in threadpool_info() if i["user_api"] == "blas"}
+
+
+@pytest.fixture
+def found():
+    """BLAS with three threads, set by a thread that has ended.
+
+    With threadpoolctl 3.8 no other thread could change the limits of BLAS
+    while the one that set them is alive.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        limits = pool.submit(threadpool_limits, 3, user_api="blas").result()
+    yield blas_threads()
+    limits.restore_original_limits()
+
+
+@pytest.mark.parametrize("fails", ["", "A", "B"])
+@pytest.mark.parametrize("order", ["AaBb", "ABab", "ABba", "ABaCbc", "ABCacb"])
+def test_overlapping_calls_leave_blas_as_it_was(found, order, fails):
+    calls = {name: fast.map_over_threads(2) for name in set(order.upper())}
+    with ExitStack() as stack:
+        threads = {n: stack.enter_context(ThreadPoolExecutor(1)) for n in calls}
+        for step in order:  # a capital enters, a small letter leaves
+            name = step.upper()
+            call, error = calls[name], RuntimeError() if name in fails else None
+            if step == name:
+                threads[name].submit(call.__enter__).result()
+                assert step != "A" or blas_threads() <= {1}
+            else:
+                how = type(error) if error else None, error, None
+                assert not threads[name].submit(call.__exit__, *how).result()
+        assert blas_threads() == found
+
+
+def test_fast_bert_in_many_threads_leaves_blas_as_it_was(found):
+    (params, config), inputs = model(), batch([200, 190, 100])
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: run(params, config, inputs), range(16)))
+    assert blas_threads() == found
+    first = results[0]["last_hidden_state"]
+    assert all(np.array_equal(each["last_hidden_state"], first) for each in results)
+
+
+def test_on_webassembly_no_thread_is_started(monkeypatch):
+    (params, config), inputs = model(), batch([200, 190, 100])
+    threaded = run(params, config, inputs)
+    monkeypatch.setattr(fast, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    with fast.map_over_threads(2) as run_all:
+        assert run_all is map
+    alone = run(params, config, inputs)
+    assert np.array_equal(alone["last_hidden_state"], threaded["last_hidden_state"])
+
+
 def test_attention_may_be_left_out_and_the_pooler_missing():
     (params, config), inputs = model(2, 8, 32, 2), batch([9, 5, 7])
     kept = run(params, config, inputs)
@@ -103,6 +163,13 @@ def test_attention_may_be_left_out_and_the_pooler_missing():
     assert found["attention_probs"] == [] and found["pooler_output"] is None
     hidden = found["last_hidden_state"], kept["last_hidden_state"]
     np.testing.assert_allclose(*hidden, rtol=0, atol=1e-6)
+
+
+def test_a_batch_of_no_texts():
+    (params, config), none = model(), {"input_ids": np.zeros((0, 5), int)}
+    plain, found = bert(**none, params=params, config=config), run(params, config, none)
+    for name in ("last_hidden_state", "pooler_output", "attention_probs"):
+        assert np.shape(found[name]) == np.shape(plain[name])
 
 
 @pytest.mark.parametrize("row", [[0, 0, 1, 1], [1, 0, 1, 1], [0, 0, 0, 0]])
@@ -135,9 +202,14 @@ def test_errors_are_those_of_bert(inputs, message):
     "options, message",
     [
         ({"prepared": model()[0]}, r"^prepared is dict, allowed: what prepare\(params"),
+        ({"prepared": None}, "^prepared is NoneType"),
         ({"config": {}}, "^config is dict"),
+        ({"config": model(A=1, D=6)[1]}, "^config.num_attention_heads = 1, but .* 2;"),
+        ({"config": model(L=2)[1]}, "^config.num_hidden_layers = 2, but .* with 1;"),
         ({"return_attention": 0}, "^return_attention = 0"),
+        ({"return_attention": "no"}, "^return_attention = 'no'"),
         ({"threads": 0}, "^threads = 0, allowed: an int >= 1"),
+        ({"threads": "2"}, "^threads = '2'"),
     ],
 )
 def test_what_prepare_did_not_make_is_refused(options, message):
