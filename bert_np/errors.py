@@ -17,6 +17,12 @@ def short(value, limit=60):
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
+def require_bool(name, value):
+    """Refuse what is neither True nor False, such as "no", which is true."""
+    if type(value) is not bool:
+        raise BertError(f"{name} = {short(value)}, allowed: True or False")
+
+
 class BertError(ValueError):
     """Input that cannot be used: which argument or file, what was found,
     what is allowed.
@@ -26,7 +32,7 @@ class BertError(ValueError):
     """
 
     def __init__(self, message):
-        text = str(message)
+        text = message if isinstance(message, str) else short(message)
         if len(text) > MESSAGE_LIMIT:
             half = (MESSAGE_LIMIT - 5) // 2
             text = f"{text[:half]} ... {text[-half:]}"

@@ -1,5 +1,16 @@
 """Nested dicts and lists of arrays; nothing here is about BERT."""
 
+import numpy as np
+
+
+def is_array(leaf):
+    """Whether a leaf is an array that follows NumPy's usual rules.
+
+    A matrix multiplies otherwise, and a masked array hides values.
+    """
+    kinds = (np.ma.MaskedArray, np.matrix)
+    return isinstance(leaf, np.ndarray) and not isinstance(leaf, kinds)
+
 
 def leaves(tree, path=""):
     """Yield (path, leaf) for each leaf of a tree, in the tree's order.

@@ -5,6 +5,12 @@ import math
 import numpy as np
 
 from bert_np.errors import BertError
+from bert_np.training.inputs import (
+    check_adam,
+    check_float_tree,
+    check_number,
+    check_schedule,
+)
 from bert_np.tree import leaves, map_leaves
 
 # Parameters that weight decay does not pull towards 0: biases and norms.
@@ -40,6 +46,7 @@ def learning_rate(step, peak, warmup_steps, total_steps, hold_steps=0):
 
     Source: Devlin et al. 2018, appendix A.2.
     """
+    check_schedule(step, peak, warmup_steps, total_steps, hold_steps)
     if step < warmup_steps:
         return peak * (step + 1) / warmup_steps
     start = warmup_steps + hold_steps
@@ -60,6 +67,7 @@ def global_norm(grads):
     -------
     float
     """
+    check_float_tree("grads", grads)
     return math.sqrt(
         sum(float(np.square(g).sum(dtype=np.float64)) for _, g in leaves(grads))
     )
@@ -89,6 +97,7 @@ def clip_by_global_norm(grads, max_norm):
 
     Source: Pascanu et al. 2013, algorithm 1.
     """
+    max_norm = check_number("max_norm", max_norm, "a number >= 0")
     norm = global_norm(grads)
     if not math.isfinite(norm):
         raise BertError(f"gradient norm is {norm}: try a lower learning rate")
@@ -111,6 +120,7 @@ def init_adam(params):
         step : int
         m, v : dict shaped like params; the running means of g and g².
     """
+    check_float_tree("params", params)
 
     def zeros(_, array):
         return np.zeros_like(array)
@@ -150,6 +160,10 @@ def adam(
     Source: Kingma & Ba 2014, algorithm 1; Loshchilov & Hutter 2017,
     algorithm 2.
     """
+    numbers = {"beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
+    rate, beta1, beta2, eps, weight_decay = check_adam(
+        params, grads, state, rate, **numbers
+    )
     step = state["step"] + 1
     m = _combine(lambda _, m, g: beta1 * m + (1 - beta1) * g, state["m"], grads)
     v = _combine(lambda _, v, g: beta2 * v + (1 - beta2) * g * g, state["v"], grads)

@@ -1,41 +1,17 @@
 """The training loop: batches in, trained parameters out."""
 
-import sys
 import time
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError
 from bert_np.fast import map_over_threads
 from bert_np.parameters import check_params, keep_freed_memory
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
+from bert_np.training.inputs import check_step, check_training
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
-
-LARGEST = sys.float_info.max  # a setting beyond it is no float
-
-
-class TrainingSettings(NamedTuple):
-    """Everything but model and data that decides the result of a run.
-
-    The defaults suit a model of a few hundred thousand parameters.
-    BERT-Base took 1,000,000 steps, 10,000 of them warm-up, peak 1e-4.
-
-    Source: Devlin et al. 2018, appendix A.2.
-    """
-
-    steps: int
-    warmup_steps: int = 100  # the learning rate rises
-    hold_steps: int = 0  # it stays at the peak, before it falls
-    peak_rate: float = 1e-3
-    weight_decay: float = 0.01
-    max_norm: float = 1.0  # longer gradients are clipped
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    parts: int = 1  # a batch is cut into so many, to run in threads
+from bert_np.training.settings import TrainingSettings as TrainingSettings
 
 
 def train(
@@ -102,9 +78,10 @@ def train(
     KeyboardInterrupt
         After the checkpoint has been written.
     """
-    _check_settings(settings)
-    _check_interval("checkpoint_every", checkpoint_every)
-    _check_interval("report_every", report_every)
+    every = {"checkpoint_every": checkpoint_every, "report_every": report_every}
+    checkpoint = check_training(
+        make_batch, rng, settings, checkpoint, resume, every, report, after_step
+    )
     run = _begin(params, config, rng, settings, checkpoint, resume)
     rng.bit_generator.state = run["rng"]
     keep_freed_memory()
@@ -147,6 +124,7 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
     dict
         The run one step further.
     """
+    check_step(run, make_batch, rng, settings)
     batch = make_batch(rng)
     metrics, grads = losses_and_gradients(
         run["params"], config, batch, rng=rng, parts=settings.parts, run_all=run_all
@@ -181,16 +159,11 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
 
 
 def _begin(params, config, rng, settings, checkpoint, resume):
-    if not isinstance(rng, np.random.Generator):
-        kind = type(rng).__name__
-        raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
-    if resume and checkpoint is None:
-        raise BertError("resume is True, but checkpoint is None: name the file")
     if resume:
-        return _resume(Path(checkpoint), config, rng, settings)
+        return _resume(checkpoint, config, rng, settings)
     check_params(params, config)
     if checkpoint is not None:
-        _check_new_file(Path(checkpoint))
+        _check_new_file(checkpoint)
     return start_run(params, rng)
 
 
@@ -207,34 +180,6 @@ def _check_new_file(path):
         raise BertError(f"checkpoint {path.name} exists: set resume=True or remove it")
     if not path.parent.is_dir():
         raise BertError(f"checkpoint: there is no folder {str(path.parent)!r}")
-
-
-def _check_settings(settings):
-    if not isinstance(settings, TrainingSettings):
-        kind = type(settings).__name__
-        raise BertError(f"settings is {kind}, allowed: TrainingSettings")
-    steps, *before = settings.steps, settings.warmup_steps, settings.hold_steps
-    whole = all(type(count) is int and count >= 0 for count in (steps, *before))
-    if not whole or sum(before) > steps:
-        raise BertError(
-            f"settings: warmup_steps, hold_steps = {short(tuple(before))}, "
-            f"steps = {short(steps)}, "
-            "allowed: ints >= 0, the first two together at most steps"
-        )
-    for name, value in settings._asdict().items():
-        if not (isinstance(value, (int, float)) and 0 <= value <= LARGEST):
-            found = short(value)
-            raise BertError(f"settings: {name} = {found}, allowed: a number >= 0")
-    _check_interval("settings: parts", settings.parts)
-    for name in ("beta1", "beta2"):
-        beta = getattr(settings, name)
-        if beta >= 1:
-            raise BertError(f"settings: {name} = {short(beta)}, allowed: less than 1")
-
-
-def _check_interval(name, value):
-    if type(value) is not int or value < 1:
-        raise BertError(f"{name} = {short(value)}, allowed: an int >= 1")
 
 
 def _progress(run, settings, since):

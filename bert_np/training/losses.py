@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from bert_np.errors import BertError
-
-# A position with this label has no loss; PyTorch and HuggingFace agree.
-IGNORED = -100
+from bert_np.training.inputs import IGNORED, check_labels, check_pair_logits
 
 
 def masked_cross_entropy(logits, labels, count=None):
@@ -22,8 +19,8 @@ def masked_cross_entropy(logits, labels, count=None):
     labels : ndarray of shape (...)
         Integers in 0..V-1, or IGNORED (-100).
     count : int, optional
-        What to divide by. None: the number of labels. For one part of a
-        batch: the number of labels in the whole batch.
+        What to divide by, at least 1. None: the number of labels. For one
+        part of a batch: the number of labels in the whole batch.
 
     Returns
     -------
@@ -39,7 +36,7 @@ def masked_cross_entropy(logits, labels, count=None):
 
     Source: Devlin et al. 2018, section 3.1, task 1.
     """
-    _check_labels(logits, labels)
+    check_labels(logits, labels, count)
     labelled = labels != IGNORED
     count = count or max(1, np.count_nonzero(labelled))
     z = logits[labelled]  # (N, V)
@@ -73,6 +70,7 @@ def next_sentence_cross_entropy(logits, labels, count=None):
 
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
+    check_pair_logits(logits)
     return masked_cross_entropy(logits, labels, count)
 
 
@@ -90,25 +88,5 @@ def count_right(logits, labels):
     -------
     int
     """
+    check_labels(logits, labels)
     return int((logits.argmax(axis=-1) == labels).sum())
-
-
-def _check_labels(logits, labels):
-    for name, array in (("logits", logits), ("labels", labels)):
-        if not isinstance(array, np.ndarray):
-            kind = type(array).__name__
-            raise BertError(f"{name} is {kind}, allowed: numpy.ndarray")
-    if labels.shape != logits.shape[:-1]:
-        raise BertError(
-            f"labels have shape {labels.shape}, allowed: {logits.shape[:-1]}, "
-            "the shape of the logits without its last axis"
-        )
-    if not np.issubdtype(labels.dtype, np.integer):
-        raise BertError(f"labels have dtype {labels.dtype}, allowed: integers")
-    classes = logits.shape[-1]
-    wrong = (labels != IGNORED) & ((labels < 0) | (labels >= classes))
-    if wrong.any():
-        raise BertError(
-            f"label {labels[wrong][0]}, allowed: 0..{classes - 1}, or {IGNORED} "
-            "for an ignored position"
-        )

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from bert_np.errors import BertError, short
-from bert_np.training.losses import IGNORED
+from bert_np.training.inputs import IGNORED, check_masking
 
 
 def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
@@ -39,26 +38,13 @@ def mask_tokens(input_ids, rng, *, special_ids, mask_id, vocab_size, rate=0.15):
     paper chooses exactly 15 % of each sequence; here each token is chosen
     independently.
     """
-    _check_arguments(input_ids, rng, rate)
-    special_ids = np.unique(np.asarray(special_ids, np.int64))
+    input_ids, special_ids, rate = check_masking(
+        input_ids, rng, special_ids, mask_id, vocab_size, rate
+    )
     ordinary = np.setdiff1d(np.arange(vocab_size), special_ids)
-    if ordinary.size == 0:
-        raise BertError(f"special_ids cover all {vocab_size} ids of the vocabulary")
     chosen = (rng.random(input_ids.shape) < rate) & ~np.isin(input_ids, special_ids)
     fate = rng.random(input_ids.shape)
     random_ids = rng.choice(ordinary, input_ids.shape)
     masked_ids = np.where(chosen & (fate < 0.9), random_ids, input_ids)
     masked_ids = np.where(chosen & (fate < 0.8), mask_id, masked_ids)
     return masked_ids, np.where(chosen, input_ids, IGNORED)
-
-
-def _check_arguments(input_ids, rng, rate):
-    if not isinstance(rng, np.random.Generator):
-        kind = type(rng).__name__
-        raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
-    if not isinstance(input_ids, np.ndarray) or input_ids.dtype.kind not in "iu":
-        found = getattr(input_ids, "dtype", type(input_ids).__name__)
-        raise BertError(f"input_ids is {found}, allowed: an array of integers")
-    rates = np.asarray(rate)
-    if rates.dtype.kind not in "fiu" or not ((rates >= 0) & (rates <= 1)).all():
-        raise BertError(f"rate = {short(rate)}, allowed: 0..1")

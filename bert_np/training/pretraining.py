@@ -13,7 +13,6 @@ import math
 
 import numpy as np
 
-from bert_np.errors import BertError
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
 from bert_np.training.backward import (
@@ -23,15 +22,13 @@ from bert_np.training.backward import (
     next_sentence_logits_backward,
     pool_backward,
 )
+from bert_np.training.inputs import BATCH_KEYS, IGNORED, check_batch
 from bert_np.training.losses import (
-    IGNORED,
     count_right,
     masked_cross_entropy,
     next_sentence_cross_entropy,
 )
 from bert_np.tree import leaves, map_leaves
-
-BATCH_KEYS = ("input_ids", "segment_ids", "attention_mask", "mlm_labels", "nsp_labels")
 
 
 def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=map):
@@ -68,7 +65,7 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
 
     Source: Devlin et al. 2018, appendix A.2: the sum of the two losses.
     """
-    _check_batch(batch, parts)
+    check_batch(batch, parts, rng, run_all)
     counts = {
         task: np.count_nonzero(batch[f"{task}_labels"] != IGNORED)
         for task in ("mlm", "nsp")
@@ -98,8 +95,9 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
     )
     mlm_labels = batch["mlm_labels"][batch["mlm_labels"] != IGNORED][None]  # (1, N)
     nsp_labels = batch["nsp_labels"]
-    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, counts["mlm"])
-    nsp_loss, d_nsp = next_sentence_cross_entropy(nsp_logits, nsp_labels, counts["nsp"])
+    mlm_count, nsp_count = counts["mlm"] or None, counts["nsp"] or None
+    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, mlm_count)
+    nsp_loss, d_nsp = next_sentence_cross_entropy(nsp_logits, nsp_labels, nsp_count)
     mlm_right = count_right(mlm_logits, mlm_labels)
     nsp_right = count_right(nsp_logits, nsp_labels)
     grads = gradients(trace, d_mlm, d_nsp, batch, params, config)
@@ -158,6 +156,7 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     mlm.logits : (1, N, V)
     nsp.logits : (B, 2)
     """
+    check_batch(batch)
     out = bert(
         batch["input_ids"],
         params,
@@ -234,22 +233,3 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
         "mlm": mlm,
         "nsp": nsp,
     }
-
-
-def _check_batch(batch, parts):
-    missing = [key for key in BATCH_KEYS if key not in batch]
-    if missing:
-        raise BertError(f"batch has no {missing}; it needs {list(BATCH_KEYS)}")
-    for key in BATCH_KEYS:
-        if not isinstance(batch[key], np.ndarray):
-            kind = type(batch[key]).__name__
-            raise BertError(f"batch[{key!r}] is {kind}, allowed: numpy.ndarray")
-    shape = batch["input_ids"].shape
-    for key in BATCH_KEYS:
-        allowed = shape[:1] if key == "nsp_labels" else shape
-        if batch[key].shape != allowed:
-            raise BertError(
-                f"batch[{key!r}] has shape {batch[key].shape}, allowed: {allowed}"
-            )
-    if not 1 <= parts <= shape[0]:
-        raise BertError(f"parts = {parts}, allowed: 1..{shape[0]}, the batch's rows")

@@ -14,13 +14,13 @@ import json
 import os
 import zipfile
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.parameters import parameter_shapes
 from bert_np.training.adam import init_adam
+from bert_np.training.inputs import check_rng, check_run, check_saving
 from bert_np.tree import leaves, map_leaves
 
 TREES = ("params", "m", "v")
@@ -39,6 +39,7 @@ def start_run(params, rng):
     -------
     dict
     """
+    check_rng(rng)
     return {
         "step": 0,
         "params": params,
@@ -62,13 +63,15 @@ def save_run(path, run, config, settings):
     config : BertConfig
     settings : TrainingSettings
     """
+    path = check_saving(path, config, settings)
+    check_run(run)
     trees = {"params": run["params"], "m": run["adam"]["m"], "v": run["adam"]["v"]}
     arrays = dict(leaves(trees))
     for name in run["history"][0] if run["history"] else ():
         arrays[f"history.{name}"] = np.array([entry[name] for entry in run["history"]])
     facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
     arrays["facts"] = np.array(json.dumps(facts, default=np.ndarray.tolist))
-    _write_atomically(Path(path), lambda file: np.savez(file, **arrays))
+    _write_atomically(path, lambda file: np.savez(file, **arrays))
 
 
 def load_run(path, config, settings):
@@ -90,7 +93,7 @@ def load_run(path, config, settings):
         If the file is not a complete run, or belongs to another model or
         other settings.
     """
-    path = Path(path)
+    path = check_saving(path, config, settings)
     arrays = _read(path)
     try:
         facts = json.loads(str(arrays.pop("facts")))
@@ -165,8 +168,8 @@ def _write_atomically(path, write):
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise BertError(f"{path.name} cannot be written: {error}") from None
     finally:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             temporary.unlink()

@@ -40,7 +40,21 @@ def test_masked_cross_entropy_is_the_mean_over_the_labels(labels, count, seed):
     np.testing.assert_allclose(d_logits, gradient, rtol=0, atol=1e-15)
     many = (logits[None], np.array([labels]), count)  # with a batch axis
     assert np.array_equal(masked_cross_entropy(*many)[1][0], d_logits)
-    assert next_sentence_cross_entropy(*many)[0] == loss
+
+
+def test_next_sentence_cross_entropy_has_two_classes():
+    logits, labels = np.array([[1.0, 3.0], [2.0, 0.0]]), np.array([0, IGNORED])
+    loss, d_logits = next_sentence_cross_entropy(logits, labels)
+    assert loss == pytest.approx(loss_of_row([1.0, 3.0], 0), rel=1e-12)
+    assert np.array_equal(d_logits, masked_cross_entropy(logits, labels)[1])
+    with pytest.raises(BertError, match=r"shape \(2, 3\), allowed: \(B, 2\)"):
+        next_sentence_cross_entropy(np.ones((2, 3)), labels)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0, True])
+def test_a_loss_is_divided_by_a_count(count):
+    with pytest.raises(BertError, match=f"count = {count}, allowed: an int >= 1"):
+        masked_cross_entropy(np.ones((1, 2)), np.array([1]), count)
 
 
 def test_huge_logits_give_a_finite_loss():
