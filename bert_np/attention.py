@@ -4,10 +4,12 @@ import math
 
 import numpy as np
 
+from bert_np.checked import checked
 from bert_np.functional import dropout, linear, softmax
 from bert_np.trace import record
 
 
+@checked
 def create_attention_mask(input_ids, pad_token_id):
     """Mark the real tokens with 1 and the padding with 0.
 
@@ -16,7 +18,7 @@ def create_attention_mask(input_ids, pad_token_id):
 
     Parameters
     ----------
-    input_ids : ndarray of shape (B, T)
+    input_ids : ndarray of int of shape (B, T)
     pad_token_id : int or None
         None: nothing is padding.
 
@@ -35,6 +37,7 @@ def create_attention_mask(input_ids, pad_token_id):
     return (input_ids != pad_token_id).astype(np.int64)
 
 
+@checked
 def split_heads(x, num_heads):
     """Cut each vector into one slice per head, and put the heads before T.
 
@@ -61,6 +64,7 @@ def split_heads(x, num_heads):
     return x.reshape(B, T, num_heads, H // num_heads).transpose(0, 2, 1, 3)
 
 
+@checked
 def merge_heads(x):
     """Put the heads' slices side by side again: undoes split_heads.
 
@@ -82,6 +86,7 @@ def merge_heads(x):
     return x.transpose(0, 2, 1, 3).reshape(B, T, A * D)
 
 
+@checked
 def scaled_dot_product(
     q, k, v, visible=None, *, dropout_rate=0.0, trace=None, rng=None
 ):
@@ -89,24 +94,24 @@ def scaled_dot_product(
 
     probs = softmax(q kᵀ / sqrt(D)), context = probs v. A key that is not
     visible gets probability exactly 0. A query that sees no key at all
-    attends to every key equally: its row is 1/T, never NaN.
+    attends to every key equally: its row is 1/Tk, never NaN.
 
     Parameters
     ----------
-    q : ndarray of shape (B, A, T, D)
-    k : ndarray of shape (B, A, T, D)
-    v : ndarray of shape (B, A, T, D)
-    visible : ndarray of bool that broadcasts to (B, A, T, T), optional
+    q : ndarray of shape (B, A, Tq, D)
+    k : ndarray of shape (B, A, Tk, D)
+    v : ndarray of shape (B, A, Tk, D)
+    visible : ndarray of bool that broadcasts to (B, A, Tq, Tk), optional
         True where the query (row) may attend to the key (column).
-    dropout_rate : float
+    dropout_rate : float in 0..1
         The probability with which each entry is dropped, if rng is given.
     trace : dict, optional
     rng : numpy.random.Generator, optional
 
     Returns
     -------
-    context : ndarray of shape (B, A, T, D)
-    probs : ndarray of shape (B, A, T, T)
+    context : ndarray of shape (B, A, Tq, D)
+    probs : ndarray of shape (B, A, Tq, Tk)
         Before dropout; each row (last axis) sums to 1.
 
     Trace
@@ -120,12 +125,14 @@ def scaled_dot_product(
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
     record(trace, scores=scores)
     if visible is not None:
-        scores = np.where(visible, scores, np.finfo(scores.dtype).min)
+        lowest = np.finfo(scores.dtype).min  # below every visible score
+        scores = np.where(visible, np.maximum(scores, lowest / 2), lowest)
     probs = softmax(scores)
     record(trace, masked_scores=scores, probs=probs)
     return dropout(probs, dropout_rate, rng, trace) @ v, probs
 
 
+@checked
 def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
     """Let every token gather from the tokens it attends to, head by head.
 

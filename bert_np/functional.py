@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from bert_np.checked import checked
 from bert_np.trace import record
 
 # erf(x) = tanh(x P(x²)) in float32: P's coefficients, lowest power first.
@@ -24,6 +25,7 @@ ERF_COEFFICIENTS = (
 ERF_BLOCK = 2**15  # values per block: few enough to stay in the cache
 
 
+@checked
 def linear(x, W, b):
     """Multiply by a matrix and add a bias: x W + b.
 
@@ -47,6 +49,7 @@ def linear(x, W, b):
     return y.reshape(*x.shape[:-1], W.shape[1])
 
 
+@checked
 def layer_norm(x, gamma, beta, eps):
     """Give each vector mean 0 and variance 1, then scale and shift it.
 
@@ -76,6 +79,7 @@ def layer_norm(x, gamma, beta, eps):
     return gamma * x / np.sqrt(variance + eps) + beta
 
 
+@checked
 def centre(x):
     """Subtract from each vector its mean.
 
@@ -100,6 +104,7 @@ def centre(x):
     return x - x.mean(axis=-1, keepdims=True)
 
 
+@checked
 def softmax(x, axis=-1):
     """Turn scores into positive numbers that sum to 1 along an axis.
 
@@ -124,6 +129,7 @@ def softmax(x, axis=-1):
     return y / y.sum(axis=axis, keepdims=True)
 
 
+@checked
 def gelu(x):
     """Weight each value by the probability that a normal variable is below.
 
@@ -148,7 +154,7 @@ def gelu(x):
     return x * ((1 + erf(x / math.sqrt(2))) / 2)
 
 
-@np.errstate(over="ignore")  # infinity is as good: its tanh is 1
+@checked
 def gelu_tanh(x):
     """Approximate GELU: tanh in place of erf, within 4.8e-4 of the exact form.
 
@@ -174,6 +180,7 @@ def gelu_tanh(x):
     return x * ((1 + np.tanh(math.sqrt(2 / math.pi) * cubic)) / 2)
 
 
+@checked
 def relu(x):
     """Keep positive values and set the others to 0: max(x, 0).
 
@@ -199,6 +206,7 @@ ACTIVATIONS = {
 }
 
 
+@checked
 def erf(x):
     """Integrate the bell curve: 2/sqrt(pi) times exp(-t²), from 0 to x.
 
@@ -244,6 +252,7 @@ def _erf_block(x):
     return np.tanh(y, out=y)
 
 
+@checked
 def dropout(x, rate, rng, trace=None):
     """Set each value to 0 with probability rate, and scale up the others.
 
@@ -252,8 +261,7 @@ def dropout(x, rate, rng, trace=None):
     Parameters
     ----------
     x : ndarray of shape (...)
-    rate : float
-        Between 0 and 1.
+    rate : float in 0..1
     rng : numpy.random.Generator or None
         None: the forward pass is deterministic, x is returned unchanged.
     trace : dict, optional

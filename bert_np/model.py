@@ -9,6 +9,7 @@ training.
 import numpy as np
 
 from bert_np.attention import self_attention
+from bert_np.checked import checked
 from bert_np.functional import ACTIVATIONS, dropout, layer_norm, linear
 from bert_np.inputs import check_bert_options, check_inputs
 from bert_np.parameters import check_params
@@ -92,6 +93,7 @@ def bert(
     }
 
 
+@checked
 def embed(input_ids, segment_ids, params, config, *, trace=None, rng=None):
     """Add a word, a position and a segment vector, then normalise the sum.
 
@@ -99,9 +101,9 @@ def embed(input_ids, segment_ids, params, config, *, trace=None, rng=None):
 
     Parameters
     ----------
-    input_ids : ndarray of shape (B, T)
+    input_ids : ndarray of int of shape (B, T)
         Integers in 0..V-1; not checked here.
-    segment_ids : ndarray of shape (B, T)
+    segment_ids : ndarray of int of shape (B, T)
         Integers in 0..S-1: 0 for the first text, 1 for the second.
     params : dict
         params["embeddings"] of the parameter tree.
@@ -136,6 +138,7 @@ def embed(input_ids, segment_ids, params, config, *, trace=None, rng=None):
     return x
 
 
+@checked
 def encoder(
     x, params, attention_mask, config, *, trace=None, rng=None, return_attention=True
 ):
@@ -175,6 +178,7 @@ def encoder(
     return x, attention_probs
 
 
+@checked
 def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
     """Run one layer: gather from other tokens, then process each alone.
 
@@ -223,6 +227,7 @@ def encoder_layer(x, params, attention_mask, config, *, trace=None, rng=None):
     return x, probs
 
 
+@checked
 def add_and_norm(x, update, params, config, *, trace=None, rng=None):
     """Add an update to the vectors so far, and normalise the sum.
 
@@ -256,6 +261,7 @@ def add_and_norm(x, update, params, config, *, trace=None, rng=None):
     return output
 
 
+@checked
 def feed_forward(x, params, config, *, trace=None):
     """Widen each vector, pass it through GELU, and narrow it again.
 
@@ -289,6 +295,7 @@ def feed_forward(x, params, config, *, trace=None):
     return outer
 
 
+@checked
 def pool(x, params, *, trace=None):
     """Map the vector of the first token, [CLS], through a dense tanh layer.
 

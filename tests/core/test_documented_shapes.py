@@ -49,7 +49,9 @@ def sections(function):
 
 def documented_shapes(text):
     """(name or None, whether a list of L, letters) for each array of a section."""
-    pattern = r"^ *(?:(\w[\w, ]*) : )?(list of L )?ndarrays? of shape \((.*?)\)"
+    pattern = (
+        r"^ *(?:(\w[\w, ]*) : )?(list of L )?ndarrays?(?: of int)? of shape \((.*?)\)"
+    )
     for names, many, letters in re.findall(pattern, text, flags=re.MULTILINE):
         for name in names.split(", ") if names else [None]:
             yield name, bool(many), letters

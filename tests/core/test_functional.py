@@ -21,7 +21,9 @@ def numbers(*shape, dtype=np.float64, seed=0):
 
 
 CALLS = {
-    "linear": lambda x: functional.linear(x, np.ones((7, 4), x.dtype), np.float32(1)),
+    "linear": lambda x: functional.linear(
+        x, np.ones((7, 4), x.dtype), np.ones(4, x.dtype)
+    ),
     "layer_norm": lambda x: functional.layer_norm(x, *np.ones((2, 7), x.dtype), 1e-12),
     "softmax": functional.softmax,
     "erf": functional.erf,

@@ -19,7 +19,7 @@ MODULES = sorted(SOURCES.keys() - {PACKAGE / "__init__.py"})  # all but the fron
 # From bottom to top: a module imports from lower lines, or from its own folder.
 STACK = """
 errors tree
-trace
+checked trace added_tokens
 functional tokenizer
 config attention comparison
 parameters inputs
