@@ -19,7 +19,7 @@ from bert_np.plotting.drawing import (
     write_numbers,
     write_sums,
 )
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import key_margin, token_labels, widest
 from bert_np.plotting.preparation import prepare_maps
 
@@ -30,6 +30,7 @@ KEY_LABEL = "key: the token looked at"
 MOST_NUMBERS = 12  # tokens up to which the cells carry numbers
 
 
+@in_own_style
 def plot_attention(
     probs,
     tokens,
@@ -95,6 +96,7 @@ def plot_attention(
     return finish(ax, describe_maps(data))
 
 
+@in_own_style
 def plot_heads(probs, tokens, *, power=1.0, title=None, **choices):
     """Draw the attention maps of all heads of one layer, one panel each.
 
@@ -134,6 +136,7 @@ def plot_heads(probs, tokens, *, power=1.0, title=None, **choices):
     return finish(ax, describe_maps(data))
 
 
+@in_own_style
 def plot_model(probs, tokens, *, power=1.0, title=None, **choices):
     """Draw the attention maps of all heads of all layers as thumbnails.
 

@@ -8,13 +8,14 @@ from bert_np.parameters import parameter_ledger
 from bert_np.plotting.checks import check_mapping, check_numbers, list_texts, refuse
 from bert_np.plotting.colours import NEUTRAL
 from bert_np.plotting.drawing import axes_to_draw_on, finish_chart, write
-from bert_np.plotting.figure import AXIS_SIZE, finish
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style
 from bert_np.plotting.labels import text_style, token_labels, widest
 
 MOST_BARS = 40
 LONGEST_NAME = 40  # characters
 
 
+@in_own_style
 def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     """Draw a bar for each amount, with its value and its share of the sum.
 
@@ -48,6 +49,7 @@ def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     )
 
 
+@in_own_style
 def plot_parameters(config, *, heads=False, title=None, ax=None):
     """Draw a bar for each part of a model, as long as it has parameters.
 
@@ -105,6 +107,7 @@ def count_parts(config, heads):
     return parts, model
 
 
+@in_own_style
 def plot_top_words(words, probs, *, title=None, ax=None):
     """Draw the probability of each word as a bar, in the order given.
 

@@ -12,7 +12,7 @@ from bert_np.plotting.checks import (
 )
 from bert_np.plotting.colours import DASHES, SERIES
 from bert_np.plotting.drawing import axes_to_draw_on, finish_chart, side_legend
-from bert_np.plotting.figure import AXIS_SIZE, finish
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style
 from bert_np.plotting.labels import text_style, token_labels, widest
 
 MARKERS = ("o", "s", "^", "D", "v")
@@ -20,6 +20,7 @@ MOST_CURVES = 16
 LONGEST_NAME = 32  # characters in the legend
 
 
+@in_own_style
 def plot_by_layer(curves, *, stages=None, ylabel="", log=False, title=None, ax=None):
     """Draw a value for each layer or stage, one line for each name.
 
@@ -56,6 +57,7 @@ def plot_by_layer(curves, *, stages=None, ylabel="", log=False, title=None, ax=N
     return finish(ax, describe_curves(curves, ylabel, "stages" if stages else "layers"))
 
 
+@in_own_style
 def plot_curves(
     curves, x=None, *, xlabel="step", ylabel="loss", log=False, title=None, ax=None
 ):

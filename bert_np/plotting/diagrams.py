@@ -15,7 +15,7 @@ from bert_np.plotting.checks import (
 )
 from bert_np.plotting.colours import NEUTRAL, SERIES
 from bert_np.plotting.drawing import write
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import token_labels, widest
 
 MOST_TOKENS, MOST_COLUMNS = 8, 16
@@ -37,6 +37,7 @@ ORDERS = {
 }
 
 
+@in_own_style
 def plot_split_heads(x, num_heads, tokens, *, transpose=True, title=None):
     """Draw how the vectors of a sentence are cut into heads.
 
@@ -144,6 +145,7 @@ def describe_split(T, H, A, transpose):
 # ---------------------------------------------------------------- a layer
 
 
+@in_own_style
 def plot_encoder_layer(config, length, *, order="post", title=None):
     """Draw the parts of an encoder layer and the shapes between them.
 

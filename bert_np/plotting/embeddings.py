@@ -6,13 +6,14 @@ from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import span
 from bert_np.plotting.checks import check_numbers, list_texts
 from bert_np.plotting.drawing import draw_signed, write_labels, write_values
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, token_labels, widest
 
 OUTPUT = "output = LayerNorm of the sum"
 BEYOND = "the largest 0.5 % of the values have the colours of the ends"
 
 
+@in_own_style
 def plot_embedding_sum(
     word, position, segment, output, tokens, *, decimals=2, title=None
 ):

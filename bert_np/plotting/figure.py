@@ -1,20 +1,54 @@
 """The figure that every plot returns."""
 
+import functools
 import io
 import textwrap
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
 
 from bert_np.errors import BertError
-from bert_np.plotting.html import tag
+from bert_np.plotting.html import base64_text, tag
 from bert_np.plotting.labels import readable, text_style
 from bert_np.plotting.png import small_png
 
 TITLE_SIZE = 11  # points
 AXIS_SIZE = 10  # points
 TITLE_LINE = TITLE_SIZE * 1.3 / 72  # inches: one line of the title
+
+
+# The kinds of matplotlib's settings that change a picture. Those of files,
+# such as savefig.dpi or svg.fonttype, remain the reader's.
+KINDS = (
+    "axes. errorbar. figure. font. grid. hatch. image. legend. lines. markers. "
+    "mathtext. patch. path. scatter. text. xaxis. xtick. yaxis. ytick."
+)
+
+
+def own_style():
+    """Draw with matplotlib's defaults, black on white, inside a block.
+
+    The colours of the pictures are chosen for a white background, and
+    settings such as `text.usetex` may make drawing fail.
+    """
+    kinds, defaults = tuple(KINDS.split()), matplotlib.rcParamsDefault
+    chosen = {name: defaults[name] for name in defaults if name.startswith(kinds)}
+    return matplotlib.rc_context(chosen)
+
+
+def in_own_style(plot):
+    """Let a function that draws do so in our style, unless given an Axes."""
+
+    @functools.wraps(plot)
+    def styled(*arguments, **options):
+        if options.get("ax") is not None:
+            return plot(*arguments, **options)
+        with own_style():
+            return plot(*arguments, **options)
+
+    return styled
 
 
 class NotebookFigure(Figure):
@@ -27,11 +61,26 @@ class NotebookFigure(Figure):
 
     description = ""
 
-    def _repr_png_(self):
-        buffer, options = io.BytesIO(), {"compress_level": 1}
-        self.savefig(buffer, format="png", bbox_inches="tight", pil_kwargs=options)
+    def draw(self, renderer):
+        with own_style():
+            super().draw(renderer)
+
+    def savefig(self, *arguments, **options):
+        options = {"facecolor": "auto", "edgecolor": "auto"} | options
+        with own_style():
+            super().savefig(*arguments, **options)
+
+    def to_png(self):
+        """Return the bytes of a PNG in at most 256 colours."""
+        buffer, options = io.BytesIO(), {"bbox_inches": "tight", "transparent": False}
+        options |= {"dpi": self.dpi, "pil_kwargs": {"compress_level": 1}}
+        self.savefig(buffer, format="png", **options)
         with Image.open(buffer) as image:
             return small_png(np.asarray(image.convert("RGB")))
+
+    def _repr_png_(self):
+        # Not every front end would encode bytes: JupyterLite does not.
+        return base64_text(self.to_png())
 
     def _ipython_display_(self):
         from IPython.display import display

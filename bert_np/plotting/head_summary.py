@@ -7,12 +7,13 @@ import numpy as np
 from bert_np.plotting.checks import check_arrays
 from bert_np.plotting.colours import NEUTRAL
 from bert_np.plotting.drawing import finish_chart
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import readable, text_style
 
 MOST_COLUMNS, MOST_MEASURES = 4, 40
 
 
+@in_own_style
 def plot_head_summary(measures, *, title=None):
     """Draw measures of every head over the layers, one panel each.
 

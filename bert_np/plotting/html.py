@@ -55,8 +55,17 @@ def tag(name, /, *content, **attributes):
 
 def image(png, alt, **attributes):
     """Write a PNG as an image that contains its own data."""
-    data = base64.b64encode(png).decode("ascii")
-    return tag("img", alt=alt, **attributes, src=f"data:image/png;base64,{data}")
+    source = f"data:image/png;base64,{base64_text(png)}"
+    return tag("img", alt=alt, **attributes, src=source)
+
+
+def base64_text(data):
+    """Write bytes as base64 in one line.
+
+    >>> base64_text(b"cat")
+    'Y2F0'
+    """
+    return base64.b64encode(data).decode("ascii")
 
 
 def page(title, body):

@@ -15,7 +15,7 @@ from bert_np.plotting.attention_maps import (
 from bert_np.plotting.checks import check_integer, check_positive
 from bert_np.plotting.colours import FAINT, NEUTRAL, QUERY, attention_norm
 from bert_np.plotting.drawing import axes_to_draw_on, shorter_side, write
-from bert_np.plotting.figure import finish
+from bert_np.plotting.figure import finish, in_own_style
 from bert_np.plotting.labels import LINE, text_style, thin, widest
 from bert_np.plotting.preparation import prepare_maps
 
@@ -23,6 +23,7 @@ MOST_LINES = 5000
 MOST_VALUES = 10  # keys that carry the probability of a highlighted query
 
 
+@in_own_style
 def plot_links(
     probs, tokens, *, query=None, mass=0.9, power=1.0, title=None, ax=None, **choices
 ):

@@ -21,11 +21,12 @@ from bert_np.plotting.drawing import (
     write_labels,
     write_values,
 )
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import key_margin, widest
 from bert_np.plotting.preparation import prepare_maps
 
 
+@in_own_style
 def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choices):
     """Draw attention beside the share of each key in what is moved.
 

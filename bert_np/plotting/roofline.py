@@ -8,13 +8,14 @@ from bert_np.plotting.checks import check_mapping, check_numbers, check_positive
 from bert_np.plotting.colours import FAINT, SERIES
 from bert_np.plotting.curves import LONGEST_NAME
 from bert_np.plotting.drawing import axes_to_draw_on, finish_chart, side_legend
-from bert_np.plotting.figure import AXIS_SIZE, finish
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style
 from bert_np.plotting.labels import token_labels, widest
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 MOST_POINTS = 8
 
 
+@in_own_style
 def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
     """Draw the roof of a machine and the speed of some work below it.
 

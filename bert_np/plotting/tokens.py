@@ -11,7 +11,7 @@ from bert_np.plotting.checks import (
 )
 from bert_np.plotting.colours import FAINT, HATCH, MASKED, SEGMENTS
 from bert_np.plotting.drawing import axes_to_draw_on, inches_of, write
-from bert_np.plotting.figure import finish
+from bert_np.plotting.figure import finish, in_own_style
 from bert_np.plotting.labels import LETTER, text_width, token_labels
 
 WIDEST = 9.0  # inches of a line of boxes
@@ -23,6 +23,7 @@ BROAD = "Mmw&…"  # letters that fill a box more than most
 QUIET = "#595959"
 
 
+@in_own_style
 def plot_tokens(
     tokens,
     input_ids=None,

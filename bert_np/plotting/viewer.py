@@ -23,7 +23,12 @@ from bert_np.plotting.attention_maps import (
     plot_model,
 )
 from bert_np.plotting.checks import check_probs
-from bert_np.plotting.figure import AXIS_SIZE, NotebookFigure, check_title
+from bert_np.plotting.figure import (
+    AXIS_SIZE,
+    NotebookFigure,
+    check_title,
+    in_own_style,
+)
 from bert_np.plotting.html import Html, image, join, tag, write_page
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, prepare_maps
@@ -68,7 +73,7 @@ class AttentionViewer:
         display({"text/html": html, "text/plain": repr(self)}, raw=True)
 
     def _repr_html_(self):
-        png, words = self.figure._repr_png_(), self.figure.description
+        png, words = self.figure.to_png(), self.figure.description
         picture = image(png, words, style="max-width:100%")
         return viewer_html(join([picture, self.table], "\n"), self.data)
 
@@ -219,6 +224,7 @@ def check_size(probs):
         )
 
 
+@in_own_style
 def draw_picture(maps, tokens, names, title, **choices):
     """Draw the figure that goes with the viewer, maps (L, A, T, T)."""
     mean = choices["mean"] or ""

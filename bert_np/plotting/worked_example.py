@@ -30,7 +30,7 @@ from bert_np.plotting.drawing import (
     write_labels,
     write_values,
 )
-from bert_np.plotting.figure import AXIS_SIZE, finish, new_figure
+from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, key_margin, token_labels, widest
 from bert_np.plotting.preparation import visibility
 
@@ -38,6 +38,7 @@ MOST_ROWS = 24  # tokens up to which bars carry numbers
 SIGNS = "numbers above 0 red, below 0 blue, 0 white"
 
 
+@in_own_style
 def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
     """Draw the steps of one head in a row, from scores to context.
 
@@ -167,6 +168,7 @@ def describe_steps(steps, labels, head_size):
     )
 
 
+@in_own_style
 def plot_query_key(q, k, tokens, query, *, visible=None, decimals=2, title=None):
     """Draw how one query is compared with every key.
 

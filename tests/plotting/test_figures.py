@@ -3,6 +3,8 @@
 import io
 import unicodedata
 
+import matplotlib
+import matplotlib.style
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,6 +92,39 @@ def test_one_axes_can_be_given(name):
     draw(name, WORDS, ax=right)
     assert describe(figure) == f"{first} {first}"
     samples.assert_text_fits(figure)
+
+
+OF_THE_READER = matplotlib.style.library["dark_background"] | {
+    "axes.grid": True,
+    "font.family": "serif",
+    "font.size": 30,
+    "savefig.transparent": True,
+    "text.usetex": True,
+    "xtick.labelsize": 30,
+}
+
+
+FEW = ["plot_bars", "plot_links", "plot_tokens"]
+LONG = [pytest.param(name, marks=pytest.mark.slow) for name in PLOTS if name not in FEW]
+
+
+@pytest.mark.parametrize("name", [*FEW, *LONG])
+def test_settings_of_the_reader_do_not_change_a_picture(name):
+    expected = draw(name, WORDS * 2)
+    with matplotlib.rc_context(OF_THE_READER):
+        pixels = samples.drawn(draw(name, WORDS * 2))
+    assert np.array_equal(pixels, samples.drawn(expected))
+
+
+def test_a_picture_is_saved_black_on_white_whatever_the_settings():
+    one, two, three = (draw("plot_bars", WORDS) for _ in range(3))
+    expected, file = one.to_png(), io.BytesIO()
+    with matplotlib.rc_context(OF_THE_READER | {"savefig.dpi": 30}):
+        assert two.to_png() == expected
+        three.savefig(file, transparent=False)
+    with Image.open(file) as image:
+        assert image.width == int(30 * three.get_size_inches()[0])
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
 
 
 # ------------------------------------------------------------ the worked example

@@ -82,7 +82,7 @@ def test_a_notebook_gets_the_picture_first_and_a_table_in_place_of_scripts(monke
     monkeypatch.setattr("IPython.display.display", record)
     viewer._ipython_display_()
     first, *_, last = outputs
-    assert first["image/png"].startswith(b"\x89PNG") and "text/html" not in first
+    assert first["image/png"].startswith("iVBORw0KGgo") and "text/html" not in first
     assert last["text/plain"] == repr(viewer) > viewer.figure.description
     table = Page(re.sub(r"<script>.*</script>", "", last["text/html"], flags=re.DOTALL))
     assert len(table.all("table")) == 1 and not table.all("img")  # stored once
