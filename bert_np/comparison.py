@@ -79,8 +79,7 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
         If the traces have no stage in common, or a stage is not an array
         of numbers.
     """
-    _check_tolerance("rtol", rtol)
-    _check_tolerance("atol", atol)
+    rtol, atol = _check_tolerance("rtol", rtol), _check_tolerance("atol", atol)
     stages_a, stages_b = dict(leaves(trace_a)), dict(leaves(trace_b))
     common = [stage for stage in stages_a if stage in stages_b]
     if not common:
@@ -109,6 +108,7 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
 def _check_tolerance(name, value):
     if not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
         raise BertError(f"{name} = {short(value)}, allowed: a number >= 0")
+    return float(value)
 
 
 def _as_numbers(name, stage, values):

@@ -2,7 +2,12 @@
 
 from bert_np.config import require_config
 from bert_np.functional import ACTIVATIONS, layer_norm, linear
-from bert_np.inputs import check_pooler_output, check_vectors, require_head
+from bert_np.inputs import (
+    check_pooler_output,
+    check_trace,
+    check_vectors,
+    require_head,
+)
 from bert_np.trace import branch, record
 
 
@@ -42,6 +47,7 @@ def masked_lm_logits(last_hidden_state, params, config, *, trace=None):
     mlm = require_head(params, "mlm", "masked-word (MLM)")
     require_config(config)
     check_vectors("last_hidden_state", last_hidden_state, mlm["transform"]["W"])
+    check_trace(trace)
     trace = branch(trace, "mlm")
     transform = linear(last_hidden_state, **mlm["transform"])  # (B, T, H)
     activated = ACTIVATIONS[config.hidden_act](transform)
@@ -79,6 +85,7 @@ def next_sentence_logits(pooler_output, params, *, trace=None):
     """
     nsp = require_head(params, "nsp", "next-sentence (NSP)")
     check_pooler_output(pooler_output, nsp["W"])
+    check_trace(trace)
     trace = branch(trace, "nsp")
     logits = linear(pooler_output, **nsp)  # (B, 2)
     record(trace, logits=logits)

@@ -5,11 +5,13 @@ form, or raises BertError with the argument, the value found and the values
 allowed. The functions of the model itself check nothing.
 """
 
+from itertools import chain
+
 import numpy as np
 
 from bert_np.attention import create_attention_mask
 from bert_np.config import require_config
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, require_bool, short
 
 
 def check_inputs(input_ids, segment_ids, attention_mask, config):
@@ -34,11 +36,8 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
 
 def check_bert_options(trace, rng, return_attention):
     """Refuse options of ``bert`` that have the wrong type."""
-    _check_return_attention(return_attention)
-    if trace is not None and not isinstance(trace, dict):
-        raise BertError(
-            f"trace is {type(trace).__name__}, allowed: an empty dict, None"
-        )
+    require_bool("return_attention", return_attention)
+    check_trace(trace)
     if rng is not None and not isinstance(rng, np.random.Generator):
         raise BertError(
             f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, None"
@@ -61,15 +60,17 @@ def check_fast_options(prepared, config, return_attention, threads):
                 f"config.{name} = {found}, but the parameters were prepared with "
                 f"{short(value)}; prepare them with this config"
             )
-    _check_return_attention(return_attention)
+    require_bool("return_attention", return_attention)
     if threads is not None and (type(threads) is not int or threads < 1):
         raise BertError(f"threads = {short(threads)}, allowed: an int >= 1, None")
 
 
-def _check_return_attention(return_attention):
-    if type(return_attention) is not bool:
-        found = short(return_attention)
-        raise BertError(f"return_attention = {found}, allowed: True or False")
+def check_trace(trace):
+    """Refuse a trace in which nothing can be recorded."""
+    if trace is not None and not isinstance(trace, dict):
+        raise BertError(
+            f"trace is {type(trace).__name__}, allowed: an empty dict, None"
+        )
 
 
 def _check_ids(name, ids, limit):
@@ -93,15 +94,23 @@ def _check_ids(name, ids, limit):
 
 def _refuse_bools(name, ids):
     """In a list beside ints, NumPy would take True for 1."""
-    rows = ids if isinstance(ids, (list, tuple)) else ()
-    for row in rows:
-        if isinstance(row, (list, tuple)) and bool in map(type, row):
+    for value in _rows_and_cells(ids):
+        if "bool" in str(getattr(value, "dtype", type(value).__name__)):
             raise BertError(f"{name} holds a bool, allowed: integers")
 
 
+def _rows_and_cells(values):
+    """The rows of a list, and the cells of those rows that are lists."""
+    rows = values if isinstance(values, (list, tuple)) else ()
+    cells = chain.from_iterable(r for r in rows if isinstance(r, (list, tuple)))
+    return chain(rows, cells)
+
+
 def _as_array(name, values):
-    if np.ma.is_masked(values):  # NumPy would read the values under the mask
-        raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
+    for value in chain([values], _rows_and_cells(values)):
+        if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+            # NumPy would read the values under the mask.
+            raise BertError(f"{name} is a masked array, allowed: a plain array (B, T)")
     if isinstance(values, np.ndarray):
         return np.asarray(values)  # no subclass: np.matrix indexes otherwise
     if not isinstance(values, (list, tuple)):

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from bert_np.config import require_config
-from bert_np.errors import BertError, short
-from bert_np.tree import leaves, map_leaves
+from bert_np.errors import BertError, require_bool, short
+from bert_np.tree import is_array, leaves, map_leaves
 
 MOST_LAYERS = 10_000  # a tree of many more would fill the memory by itself
 MOST_VALUES = 10**11  # 400 GB in float32
@@ -31,6 +31,7 @@ def parameter_shapes(config, heads=False):
     Source: Devlin et al. 2018, section 3; the tree's names are ours.
     """
     require_config(config)
+    require_bool("heads", heads)
     if config.num_hidden_layers > MOST_LAYERS:
         found = short(config.num_hidden_layers)
         raise BertError(f"num_hidden_layers = {found}, allowed here: 1..{MOST_LAYERS}")
@@ -156,7 +157,7 @@ def count_params(params):
     A BERT-Base has 109,482,240; with both pre-training heads 110,106,428.
     """
     for path, array in leaves(params):
-        if not isinstance(array, np.ndarray):
+        if not is_array(array):
             kind = type(array).__name__
             raise BertError(f"params: {path or 'it'} is {kind}, allowed: numpy.ndarray")
     return sum(array.size for _, array in leaves(params))
@@ -223,7 +224,7 @@ def _check_length(layers, length, path):
 
 
 def _check_array(array, shape, path):
-    if not isinstance(array, np.ndarray):
+    if not is_array(array):
         raise BertError(f"{path} is {type(array).__name__}, allowed: numpy.ndarray")
     if array.shape != shape:
         transposed = array.ndim == 2 and array.shape[::-1] == shape
@@ -258,6 +259,7 @@ def parameter_ledger(config, heads=True):
     -------
     list of (str, str, int)
     """
+    require_bool("heads", heads)
     shapes = parameter_shapes(config, heads=True)
     L = config.num_hidden_layers
     layer = _count(shapes["layers"][0])
@@ -304,8 +306,12 @@ def _formula(shapes):
 
 def format_ledger(rows):
     """Write the rows of parameter_ledger as a Markdown table."""
-    whole = next(count for part, _, count in rows if part == "model")
     lines = ["| part | counted as | parameters | of the model |", "|---|---|---:|---:|"]
-    for part, how, count in rows:
-        lines.append(f"| {part} | {how} | {count:,} | {count / whole:.1%} |")
+    try:
+        whole = next(count for part, _, count in rows if part == "model")
+        for part, how, count in rows:
+            lines.append(f"| {part} | {how} | {count:,} | {count / whole:.1%} |")
+    except (TypeError, ValueError, StopIteration, ZeroDivisionError):
+        found = short(rows)
+        raise BertError(f"rows = {found}, allowed: those of parameter_ledger") from None
     return "\n".join(lines)

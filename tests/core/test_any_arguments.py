@@ -47,6 +47,8 @@ RIGHT |= {"trace": TRACE, "trace_a": TRACE, "trace_b": TRACE, "layer": 0, "head"
 RIGHT |= {"name_or_folder": "toy", "folder": "new", "words": ["a", "b"], "length": 5}
 RIGHT |= dict.fromkeys("qkv", MAPS[0, 0, 0]) | {"query": 1, "points": {"a": (1, 1)}}
 RIGHT |= {"measures": {"entropy": np.ones((2, 3))}, "bandwidth": 1.0, "products": 1.0}
+RIGHT |= {"message": "no", "segment_ids": 0 * IDS, "offsets": [(0, 1)] * 5}
+RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}
 BATCH |= {"mlm_labels": np.where(IDS == 7, 5, -100), "nsp_labels": np.array([0, 1])}
 SETTINGS, RNG = TrainingSettings(1, warmup_steps=0), np.random.default_rng(0)
@@ -78,11 +80,10 @@ OWN |= {f"plotting.{name}": ALL for name in ALL_MAPS}
 OWN |= {f"analysis.{n}": {"probs": MAPS} for n in ("head_distances", "rollout")}
 # What does not keep the promise yet: functions, and single parameters.
 FOREIGN = """
-BertError Encoding add_and_norm create_attention_mask dropout embed encoder
-encoder_layer erf feed_forward format_ledger gelu gelu_tanh layer_norm linear
-merge_heads pool relu scaled_dot_product self_attention softmax split_heads compare.rtol
-compare.atol init_params.heads masked_lm_logits.trace next_sentence_logits.trace
-parameter_ledger.heads parameter_shapes.heads analysis.ablation_effects.report
+add_and_norm create_attention_mask dropout embed encoder
+encoder_layer erf feed_forward gelu gelu_tanh layer_norm linear
+merge_heads pool relu scaled_dot_product self_attention softmax split_heads
+analysis.ablation_effects.report
 analysis.attention_entropy.normalise analysis.attention_masses.tokens
 analysis.summarise_heads.by_norm analysis.summarise_heads.config
 analysis.summarise_heads.report analysis.summarise_heads.tokenizer

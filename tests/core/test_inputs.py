@@ -82,6 +82,7 @@ class Odd:
         raise RuntimeError
 
 
+HALF_HIDDEN = np.ma.masked_equal(INPUT_IDS, 9)
 ADDITIVE = np.where(INPUT_IDS == 0, -10000.0, 0.0)
 OTHER = replace(CONFIG, intermediate_size=12)
 
@@ -96,6 +97,10 @@ OTHER = replace(CONFIG, intermediate_size=12)
         ("input_ids", with_id(2**70), "input_ids has dtype object"),
         ("input_ids", with_id(2.0), "input_ids has dtype float64.*integers"),
         ("input_ids", with_id(True), "^input_ids holds a bool"),
+        ("input_ids", with_id(np.True_), "^input_ids holds a bool"),
+        ("input_ids", [np.arange(2), np.ones(2, bool)], "^input_ids holds a bool"),
+        ("input_ids", [*HALF_HIDDEN], "^input_ids is a masked array"),
+        ("attention_mask", [[1, np.ma.masked]], "^attention_mask is a masked array"),
         ("input_ids", [["the", "cat"]], "input_ids has dtype <U3"),
         ("input_ids", INPUT_IDS.astype("m8[s]"), "input_ids has dtype timedelta64"),
         ("input_ids", [[1, 2, 3], [4]], r"rows of lengths \[3, 1\]; pad first"),
@@ -104,7 +109,7 @@ OTHER = replace(CONFIG, intermediate_size=12)
         ("input_ids", np.arange(7), r"^input_ids: expected \(B, T\), got \(7,\)"),
         ("input_ids", np.ones((2, 0), int), r"^input_ids: empty sequence.*\(2, 0\)"),
         ("input_ids", np.ones((1, 18), int), "^input_ids has 18 pos.*at most 17"),
-        ("input_ids", np.ma.masked_equal(INPUT_IDS, 9), "^input_ids is a masked array"),
+        ("input_ids", HALF_HIDDEN, "^input_ids is a masked array"),
         ("input_ids", "the cat", "^input_ids is str"),
         ("segment_ids", SEGMENT_IDS - 1, r"^segment_ids\[0, 0\] = -1, allowed 0\.\.1"),
         ("segment_ids", SEGMENT_IDS * 1.0, "^segment_ids has dtype float64"),
