@@ -56,6 +56,7 @@ NAMES_ON_DEMAND = {
     "fast_bert": "fast",
 }
 MODULES_ON_DEMAND = (
+    "added_tokens",
     "analysis",
     "course",
     "fast",

@@ -21,10 +21,14 @@ from types import MappingProxyType
 
 import numpy as np
 
+from bert_np.added_tokens import (
+    SPECIAL_TOKENS,
+    SPECIALS,
+    check_added,
+    make_finders,
+)
 from bert_np.errors import BertError, short
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-SPECIAL = re.compile("|".join(map(re.escape, SPECIAL_TOKENS)))
 TRUNCATIONS = ("longest_first", "only_first", "only_second")
 MAX_WORD_LENGTH = 100
 MAX_VOCAB_BYTES = 2**26
@@ -222,30 +226,36 @@ def cut_word(word, vocab, longest):
 def cut_text(text, tokenizer, allow_special):
     """List the pieces of a text as (piece, start, end) within the text.
 
-    Special tokens separate their neighbours as white space does, and are
-    put back at the end. Each distinct word is cut once.
+    Special and added tokens are cut out first; the text between two of
+    them is cut as a text of its own.
     """
-    special = []
-    if allow_special:
-        special = [(m[0], *m.span()) for m in SPECIAL.finditer(text)]
-        text = SPECIAL.sub(lambda m: " " * len(m[0]), text)
-    clean, sources = normalize(
-        text,
-        tokenizer.lowercase,
-        tokenizer.strip_accents,
-        tokenizer.handle_chinese_chars,
-    )
-    words = basic_split(clean)
-    cuts = {
-        word: cut_word(word, tokenizer.vocab, tokenizer.longest)
-        for word in {word for word, _ in words}
-    }
-    pieces = [
-        (piece, sources[at + start], sources[at + end - 1] + 1)
-        for word, at in words
-        for piece, start, end in cuts[word]
-    ]
-    return sorted(special + pieces, key=lambda piece: piece[1])
+    pieces = []
+    for token, start, end in tokenizer.finders[0].split(text, allow_special):
+        if token:
+            pieces.append((token.content, start, end))
+        else:
+            found = cut_plain(text[start:end], tokenizer, allow_special)
+            pieces += [(piece, start + a, start + b) for piece, a, b in found]
+    return pieces
+
+
+def cut_plain(text, tokenizer, allow_special):
+    """Clean and cut a text without special tokens; see cut_text.
+
+    Each distinct word is cut once.
+    """
+    clean, sources = normalize(text, *tokenizer.rules)
+    pieces, cuts = [], {}
+    for token, begin, end in tokenizer.finders[1].split(clean, allow_special):
+        if token:
+            pieces.append((token.content, begin, end))
+            continue
+        for word, at in basic_split(clean[begin:end]):
+            if word not in cuts:
+                cuts[word] = cut_word(word, tokenizer.pieces, tokenizer.longest)
+            at += begin
+            pieces += [(piece, at + a, at + b) for piece, a, b in cuts[word]]
+    return [(piece, sources[a], sources[b - 1] + 1) for piece, a, b in pieces]
 
 
 # --------------------------------------------------------------- Encoding
@@ -309,18 +319,18 @@ def truncate(parts, room, truncation):
     return [part[:n] for part, n in zip(parts, kept)]
 
 
-def join_parts(parts, vocab):
+def join_parts(parts, tokenizer):
     """Build [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
     row, segments = [("[CLS]", 0, 0)], [0]
     for segment, part in enumerate(parts):
         row += [*part, ("[SEP]", 0, 0)]
         segments += [segment] * (len(part) + 1)
-    ids = np.array([vocab[token] for token, _, _ in row], dtype=np.int64)
+    ids = np.array([tokenizer.vocab[token] for token, _, _ in row], dtype=np.int64)
     return Encoding(
         ids,
         np.array(segments, dtype=np.int64),
         np.ones_like(ids),
-        [token for token, _, _ in row],
+        [tokenizer.shown.get(token, token) for token, _, _ in row],
         [(start, end) for _, start, end in row],
     )
 
@@ -454,8 +464,18 @@ class Tokenizer:
         token -> id, read-only.
     lowercase, strip_accents, handle_chinese_chars
         See `normalize`.
+    added : tuple of AddedToken
+        Tokens that are cut out of the text whole, as the five special
+        tokens are.
+    pieces : mapping of str to int
+        The part of `vocab` that WordPiece uses.
     longest : mapping of str to int
         See `longest_pieces`.
+    shown : mapping of str to str
+        What an added token looks like among the tokens of a text: as the
+        cleaned text does.
+    finders : (Finder, Finder)
+        They find the added tokens in the text and in the cleaned text.
     vocab_size : int
     pad_token_id, unk_token_id, cls_token_id, sep_token_id, mask_token_id : int
     """
@@ -464,8 +484,12 @@ class Tokenizer:
     lowercase: bool = True
     strip_accents: bool | None = None
     handle_chinese_chars: bool = True
+    added: tuple = field(default=(), repr=False)
     vocab: MappingProxyType = field(init=False, repr=False, compare=False)
     vocab_size: int = field(init=False)
+    pieces: MappingProxyType = field(init=False, repr=False, compare=False)
+    shown: MappingProxyType = field(init=False, repr=False, compare=False)
+    finders: tuple = field(init=False, repr=False, compare=False)
     longest: MappingProxyType = field(init=False, repr=False, compare=False)
     pad_token_id: int = field(init=False)
     unk_token_id: int = field(init=False)
@@ -479,31 +503,48 @@ class Tokenizer:
         check_choice(self.strip_accents, "strip_accents", (True, False, None))
         check_choice(self.handle_chinese_chars, "handle_chinese_chars", (True, False))
         vocab = {token: i for i, token in enumerate(self.tokens)}
+        check_added(self.added, vocab)
+        added = SPECIALS | {token.content: token for token in self.added}
+        shown = {
+            text: normalize(text, *self.rules)[0] if token.normalized else text
+            for text, token in added.items()
+        }
+        new = {token.content for token in self.added if not token.piece}
+        pieces = {token: i for token, i in vocab.items() if token not in new}
         derived = {
             "tokens": tuple(self.tokens),
+            "added": tuple(self.added),
             "vocab": MappingProxyType(vocab),
             "vocab_size": len(vocab),
-            "longest": MappingProxyType(longest_pieces(vocab)),
+            "pieces": MappingProxyType(pieces if new else vocab),
+            "longest": MappingProxyType(longest_pieces(pieces)),
+            "shown": MappingProxyType(shown),
+            "finders": make_finders(added.values(), shown),
         }
         for token in SPECIAL_TOKENS:
             derived[f"{token[1:-1].lower()}_token_id"] = vocab[token]
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
+    @property
+    def rules(self):
+        """The arguments of `normalize` after the text."""
+        return self.lowercase, self.strip_accents, self.handle_chinese_chars
+
     def __reduce__(self):  # a mappingproxy cannot be pickled
-        return Tokenizer, (
-            self.tokens,
-            self.lowercase,
-            self.strip_accents,
-            self.handle_chinese_chars,
-        )
+        return Tokenizer, (self.tokens, *self.rules, self.added)
 
     @classmethod
     def from_tokens(
-        cls, tokens, lowercase=True, strip_accents=None, handle_chinese_chars=True
+        cls,
+        tokens,
+        lowercase=True,
+        strip_accents=None,
+        handle_chinese_chars=True,
+        added=(),
     ):
         """Make a tokenizer from a list of tokens; the place is the id."""
-        return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
+        return cls(tokens, lowercase, strip_accents, handle_chinese_chars, added)
 
     @classmethod
     def from_vocab(
@@ -518,7 +559,8 @@ class Tokenizer:
         """Cut a text into its pieces, a list of str, with nothing added."""
         check_text(text, "text")
         check_choice(allow_special, "allow_special", (True, False))
-        return [piece for piece, _, _ in cut_text(text, self, allow_special)]
+        pieces = [piece for piece, _, _ in cut_text(text, self, allow_special)]
+        return [self.shown.get(piece, piece) for piece in pieces]
 
     def encode(
         self,
@@ -567,7 +609,7 @@ class Tokenizer:
         parts = [cut_text(part, self, allow_special) for part in texts]
         if max_length is not None:
             parts = truncate(parts, max_length - added, truncation)
-        return join_parts(parts, self.vocab)
+        return join_parts(parts, self)
 
     def encode_batch(
         self,
@@ -635,10 +677,12 @@ class Tokenizer:
         ids : sequence or ndarray of int, shape (T,)
             Each in 0..vocab_size - 1.
         skip_special : bool
-            Leave out the five special tokens.
+            Leave out the special tokens.
         """
         check_choice(skip_special, "skip_special", (True, False))
         tokens = [self.tokens[i] for i in check_ids(ids, self.vocab_size)]
         if skip_special:
-            tokens = [token for token in tokens if token not in SPECIAL_TOKENS]
-        return re.sub(" (?=[.,!?])", "", " ".join(tokens).replace(" ##", ""))
+            special = {t.content for t in self.added if t.special}.union(SPECIAL_TOKENS)
+            tokens = [token for token in tokens if token not in special]
+        text = " ".join(self.shown.get(token, token) for token in tokens)
+        return re.sub(" (?=[.,!?])", "", text.replace(" ##", ""))

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bert_np import BertError
+from bert_np.added_tokens import AddedToken
 from bert_np.tokenizer import (
     SPECIAL_TOKENS,
     TRUNCATIONS,
@@ -160,5 +161,55 @@ def test_any_text_is_encoded_and_decoded_alike(minilm, rules, examples):
         arguments = text, pair, max_length, truncation, flag
         assert our_encode(ours, *arguments) == their_encode(theirs, *arguments)
         assert ours.decode(ids, flag) == theirs.decode(ids, flag)
+
+    run()
+
+
+# ------------------------------------------------------------ added tokens
+CONTENTS = ["[E1]", "covid", "COVID", "New York", "é", "e\u0301t", "中", "sw", "swan"]
+CONTENTS += ["a", "##ing", "[MASK]", "[MASK][", "!", "<x>", "x y ", "\u200bz", "Ünter"]
+PIECES = [
+    *SPECIAL_TOKENS,
+    *"acdeinorstvwxyz[]中!.'_19",
+    "##s",
+    "##w",
+    "##ovid",
+    "##ing",
+]
+PIECES += ["swan", "new", "york", "un", "##ter", "co", "##vid", "é", "New"]
+ADDED = st.lists(
+    st.builds(AddedToken, st.sampled_from(CONTENTS), *[st.booleans()] * 5).map(
+        lambda t: t._replace(special=t.special or t.content in SPECIAL_TOKENS)
+    ),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda token: token.content,
+)
+GLUE = [" ", "  ", "\t", "\x1c", "\u3000", "\u0301", "\u200b", ".", "'", "_", "s", "9"]
+ADDED_TEXTS = st.lists(
+    st.sampled_from([*CONTENTS, *map(str.swapcase, CONTENTS), *GLUE]), max_size=9
+).map("".join)
+
+
+@pytest.mark.parametrize("examples", [200, pytest.param(4000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rules", VARIANTS.values(), ids=VARIANTS)
+def test_added_tokens_are_cut_out_alike(rules, examples):
+    import tokenizers
+
+    @settings(max_examples=examples, deadline=None)
+    @given(ADDED, ADDED_TEXTS, st.booleans())
+    def run(added, text, flag):
+        added = [t._replace(piece=t.content in PIECES) for t in added]
+        tokens = [*PIECES, *(t.content for t in added if not t.piece)]
+        ours = Tokenizer.from_tokens(tokens, **rules, added=added)
+        theirs = reference(PIECES, **rules)
+        for token in added:
+            their = tokenizers.AddedToken(**dict(list(token._asdict().items())[:-1]))
+            theirs.add_tokens([their])
+        arguments = text, None, None, "longest_first", flag
+        found = our_encode(ours, *arguments)
+        assert found == their_encode(theirs, *arguments)
+        assert ours.encode(*arguments).tokens == list(map(theirs.id_to_token, found[0]))
+        assert ours.decode(found[0]) == theirs.decode(found[0], False)
 
     run()
