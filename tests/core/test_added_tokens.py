@@ -10,9 +10,6 @@ from bert_np.tokenizer import Tokenizer
 
 PIECES = ["ein", "sw", "##an", "covid", "##s", "the", "new", "york", "[", "]", "."]
 WORDS = [*SPECIAL_TOKENS, *PIECES]
-    *SPECIAL_TOKENS,
-    *["ein", "sw", "##an", "covid", "##s", "the", "new", "york", "[", "]", "."],
-]
 ADDED = [
     AddedToken("[E1]"),
     AddedToken("COVID"),
