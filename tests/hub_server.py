@@ -81,6 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.refuse(404, "EntryNotFound", commit)
         content = files[name]
         headers = {"X-Repo-Commit": commit, "ETag": f'"{etag_of(name, content)}"'}
+        headers |= hub.headers.get(name, {})
         if fault == "short":
             content = content[: len(content) // 2]
         if fault == "elsewhere":
@@ -171,14 +172,16 @@ def serve(repos, faults=None):
 
     Yields
     ------
-    namespace with `url`, `repos`, `faults`, and `requests`, the list of
-    (method, path) asked for so far.
+    namespace with `url`, `repos`, `faults`, `headers` (file name -> headers in
+    place of the right ones), and `requests`, the list of (method, path) asked
+    for so far.
     """
     with Server(("127.0.0.1", 0), Handler) as server:
         server.hub = SimpleNamespace(
             url=f"http://127.0.0.1:{server.server_port}",
             repos=repos,
             faults=faults or {},
+            headers={},
             requests=[],
             closing=threading.Event(),
         )

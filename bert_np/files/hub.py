@@ -14,6 +14,8 @@ from bert_np.files.checkpoint import SETTINGS, TOKENIZER, VOCAB
 from bert_np.files.weights import CONVERT, INDEX, SHARD, WEIGHTS
 
 TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
+# What may become the name of a file: huggingface_hub names files by ETags.
+TOKEN = re.compile(r'(?!.*\.\.)[\w."-]+', re.ASCII)
 
 
 def fetch_from_hub(name):
@@ -104,7 +106,14 @@ def _download_file(repo, file, revision):
 
     # The hash is asked for first, since a failure after the download would leave
     # an unverified file in the cache.
-    etag = get_hf_file_metadata(hf_hub_url(repo, file, revision=revision)).etag
+    answer = get_hf_file_metadata(hf_hub_url(repo, file, revision=revision))
+    etag = answer.etag
+    for header in (etag, answer.commit_hash):
+        if header is not None and not TOKEN.fullmatch(header):
+            raise BertError(
+                f"{file} of {repo!r} was not fetched: the hub answers {header!r:.60} "
+                "where a hash must stand, and a file of that name would be written"
+            )
     path = _bring(repo, file, revision)
     if not _matches(path, etag):
         path.resolve().unlink()

@@ -200,6 +200,16 @@ def test_what_an_earlier_try_left_wrong_is_fetched_from_nothing(hub, monkeypatch
     assert forced == [False, True] * (len(forced) // 2) and len(forced) >= 4
 
 
+@pytest.mark.parametrize("file", ["config.json", WEIGHTS])
+@pytest.mark.parametrize("header", ["ETag", "X-Repo-Commit"])
+@pytest.mark.parametrize("value", ["{}/planted", "../planted", "a\\b", "..", ""])
+def test_a_hub_cannot_choose_where_to_write(hub, tmp_path, file, header, value):
+    hub.headers[file] = {header: value.format(tmp_path)}
+    assert f"{file} of 'owner/tiny' was not fetched" in message_of(fetch, "owner/tiny")
+    assert not [path for how, path in hub.requests if how == "GET" and file in path]
+    assert not list(tmp_path.rglob("*planted*"))
+
+
 @pytest.mark.parametrize(
     "etag, accepted",
     [
