@@ -1,4 +1,4 @@
-"""The one exception that bad input raises."""
+"""The one exception that bad input raises, and two checks of options."""
 
 MESSAGE_LIMIT = 300
 
@@ -21,6 +21,12 @@ def require_bool(name, value):
     """Refuse what is neither True nor False, such as "no", which is true."""
     if type(value) is not bool:
         raise BertError(f"{name} = {short(value)}, allowed: True or False")
+
+
+def require_callable(name, value):
+    """Refuse what cannot be called."""
+    if not callable(value):
+        raise BertError(f"{name} = {short(value)}, allowed: a function")
 
 
 class BertError(ValueError):

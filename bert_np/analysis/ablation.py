@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.checks import check_positions, require_layers, require_real
-from bert_np.errors import BertError
+from bert_np.config import require_config
+from bert_np.errors import BertError, require_callable
 from bert_np.heads import masked_lm_logits
 from bert_np.inputs import check_inputs
 from bert_np.model import bert, embed, encoder, encoder_layer
@@ -32,6 +33,7 @@ def without_head(params, config, layer, head):
 
     Source: Michel et al. 2019, section 3.
     """
+    require_config(config)
     layer = check_count(layer, "layer", 0, config.num_hidden_layers - 1)
     head = check_count(head, "head", 0, config.num_attention_heads - 1)
     require_layers(params)
@@ -74,6 +76,7 @@ def without_layer(params, config, layer):
     Source: Fan et al. 2020 (1909.11556) and Sajjad et al. 2020
     (2004.03844), who drop layers in this way.
     """
+    require_config(config)
     L = config.num_hidden_layers
     layer = check_count(layer, "layer", 0, L - 1)
     if L == 1:
@@ -136,6 +139,8 @@ def ablation_effects(
     Source: Michel et al. 2019, section 3 (heads, with task scores in
     place of these two measures).
     """
+    if report is not None:
+        require_callable("report", report)
     compare, inputs, mask = _prepare_ablation(
         input_ids, segment_ids, attention_mask, positions, params, config
     )

@@ -3,6 +3,7 @@
 import numpy as np
 
 from bert_np.errors import BertError
+from bert_np.tokenizer import Tokenizer
 
 TOLERANCE = 1e-4  # by how much a probability may lie outside 0..1
 
@@ -77,6 +78,14 @@ def require_layers(params):
         )
 
 
+def require_tokenizer(tokenizer):
+    """Refuse what is not a Tokenizer, with the usual reason if it is None."""
+    if tokenizer is None:
+        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    if not isinstance(tokenizer, Tokenizer):
+        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
+
+
 def require_real(mask):
     """Refuse a mask without any real token."""
     if not mask.any():
@@ -117,6 +126,7 @@ def check_tokens(tokens, probs):
     T, shape = probs.shape[-1], probs.shape
     if isinstance(tokens, (str, bytes)) or not np.iterable(tokens):
         raise BertError(f"tokens is {type(tokens).__name__}, allowed: a list of str")
+    tokens = list(tokens)
     nested = len(tokens) > 0 and not isinstance(tokens[0], str)
     rows = (
         [list(row) if np.iterable(row) else [row] for row in tokens]

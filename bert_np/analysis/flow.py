@@ -9,9 +9,10 @@ from bert_np.analysis.checks import (
     for_all_heads,
     hide_masked,
     require_layers,
+    require_tokenizer,
     stage_of,
 )
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, require_bool, short
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.tokenizer import check_count
@@ -82,6 +83,7 @@ def weighted_norms(trace, params, attention_mask=None, normalise=False):
 
     Source: Kobayashi et al. 2020.
     """
+    require_bool("normalise", normalise)
     norms = []
     for probs, moved in _moved(trace, params):
         norm = probs * np.linalg.norm(moved, axis=-1)[:, :, None, :]
@@ -111,6 +113,7 @@ def summed_weighted_norms(trace, params, attention_mask=None, normalise=False):
 
     Source: Kobayashi et al. 2020.
     """
+    require_bool("normalise", normalise)
     norms = []
     for probs, moved in _moved(trace, params):
         by_query = probs.transpose(0, 3, 2, 1)  # (B, Tk, Tq, A)
@@ -203,8 +206,7 @@ def top_words(logits, tokenizer, top_k=5):
     ------
     BertError
     """
-    if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    require_tokenizer(tokenizer)
     top_k = check_count(top_k, "top_k", 1, tokenizer.vocab_size)
     if not isinstance(logits, np.ndarray) or logits.dtype.kind != "f":
         found = getattr(logits, "dtype", type(logits).__name__)

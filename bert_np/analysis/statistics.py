@@ -9,6 +9,7 @@ from bert_np.analysis.checks import (
     hide_masked,
     require_real,
 )
+from bert_np.errors import require_bool
 from bert_np.tokenizer import is_punctuation
 
 
@@ -38,6 +39,7 @@ def attention_entropy(probs, attention_mask=None, normalise=True):
     >>> attention_entropy(np.array([[0.5, 0.5], [0.0, 1.0]]))
     array([1., 0.])
     """
+    require_bool("normalise", normalise)
     probs, real = check_maps(probs, attention_mask)
     probs = hide_masked(probs, real)
     logs = np.log(np.where(probs > 0, probs, 1))  # p log p is 0 where p is 0

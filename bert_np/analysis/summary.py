@@ -5,13 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_np.analysis.checks import require_tokenizer
 from bert_np.analysis.flow import weighted_norms
 from bert_np.analysis.statistics import (
     attention_distance,
     attention_entropy,
     attention_masses,
 )
-from bert_np.errors import BertError
+from bert_np.config import require_config
+from bert_np.errors import require_bool, require_callable
 from bert_np.fast import fast_bert, prepare
 from bert_np.model import bert
 from bert_np.tokenizer import check_count
@@ -56,8 +58,11 @@ def summarise_heads(
 
     Source: Clark et al. 2019, section 3.
     """
-    if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    require_tokenizer(tokenizer)
+    require_config(config)
+    require_bool("by_norm", by_norm)
+    if report is not None:
+        require_callable("report", report)
     batch_size = check_count(batch_size, "batch_size", 1)
     batch = tokenizer.encode_batch(texts)
     lengths = batch.attention_mask.sum(axis=1)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, require_bool
 from bert_np.plotting.checks import check_integer, check_probs
 from bert_np.plotting.colours import KEY, QUERY, attention_norm
 from bert_np.plotting.drawing import (
@@ -72,6 +72,7 @@ def plot_attention(
     -------
     matplotlib.figure.Figure
     """
+    require_bool("colour_bar", colour_bar)
     data = prepare_maps(probs, tokens, 2, **choices)
     norm = attention_norm(power)
     check_integer("decimals", decimals, 1, 6)

@@ -3,9 +3,15 @@
 import numpy as np
 
 from bert_np.config import BertConfig
-from bert_np.errors import BertError
+from bert_np.errors import BertError, require_bool
 from bert_np.parameters import parameter_ledger
-from bert_np.plotting.checks import check_mapping, check_numbers, list_texts, refuse
+from bert_np.plotting.checks import (
+    check_label,
+    check_mapping,
+    check_numbers,
+    list_texts,
+    refuse,
+)
 from bert_np.plotting.colours import NEUTRAL
 from bert_np.plotting.drawing import axes_to_draw_on, finish_chart, write
 from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style
@@ -32,6 +38,7 @@ def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     -------
     matplotlib.figure.Figure
     """
+    check_label("xlabel", xlabel)
     check_mapping("amounts", amounts, MOST_BARS)
     values = check_numbers("amounts", list(amounts.values()), "(N,)")
     refuse("amounts", values, values < 0, "allowed: 0 or more")
@@ -66,6 +73,7 @@ def plot_parameters(config, *, heads=False, title=None, ax=None):
     -------
     matplotlib.figure.Figure
     """
+    require_bool("heads", heads)
     parts, model = count_parts(config, heads)
     counts = np.array(list(parts.values()))
     texts = [f"  {count:,}  {count / model:.1%}" for count in counts]

@@ -156,6 +156,12 @@ def check_positive(name, value, most=math.inf):
     return float(value)
 
 
+def check_label(name, text):
+    """Check that a label is a str."""
+    if not isinstance(text, str):
+        raise BertError(f"{name} is a {type(text).__name__}, expected a str")
+
+
 def check_option(name, value, options):
     """Check that a value is one of these options, each a str."""
     if not isinstance(value, str) or value not in options:

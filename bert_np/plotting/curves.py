@@ -4,8 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from bert_np.errors import require_bool
 from bert_np.plotting.checks import (
     check_arrays,
+    check_label,
     check_length,
     check_numbers,
     list_texts,
@@ -40,6 +42,8 @@ def plot_by_layer(curves, *, stages=None, ylabel="", log=False, title=None, ax=N
     -------
     matplotlib.figure.Figure
     """
+    require_bool("log", log)
+    check_label("ylabel", ylabel)
     curves, length = check_curves(curves)
     if stages is not None:
         stages = list_texts("stages", stages, length, "value of a curve")
@@ -79,6 +83,9 @@ def plot_curves(
     -------
     matplotlib.figure.Figure
     """
+    require_bool("log", log)
+    check_label("xlabel", xlabel)
+    check_label("ylabel", ylabel)
     curves, length = check_curves(curves)
     x = np.arange(length) if x is None else check_numbers("x", x, "(N,)")
     check_length("x", x, length, "value of a curve")

@@ -6,7 +6,7 @@ from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from bert_np.attention import split_heads
 from bert_np.config import require_config
-from bert_np.errors import BertError
+from bert_np.errors import BertError, require_bool
 from bert_np.plotting.checks import (
     check_integer,
     check_numbers,
@@ -59,6 +59,7 @@ def plot_split_heads(x, num_heads, tokens, *, transpose=True, title=None):
     -------
     matplotlib.figure.Figure
     """
+    require_bool("transpose", transpose)
     x = check_numbers("x", x, "(T, H)")
     (T, H), A = x.shape, check_integer("num_heads", num_heads, 1, x.shape[1])
     tokens = list_texts("tokens", tokens, T, f"row of x, {x.shape}")
@@ -125,7 +126,7 @@ def draw_block(ax, corner, values, owners):
 
 def tint(head):
     """Return a head's colour, pale enough for black text."""
-    return tuple(0.72 + 0.28 * part for part in to_rgb(SERIES[(head + 1) % 4]))
+    return tuple(0.72 + 0.28 * part for part in to_rgb(SERIES[(int(head) + 1) % 4]))
 
 
 def describe_split(T, H, A, transpose):

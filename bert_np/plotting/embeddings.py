@@ -4,7 +4,7 @@ import numpy as np
 
 from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import span
-from bert_np.plotting.checks import check_numbers, list_texts
+from bert_np.plotting.checks import check_integer, check_numbers, list_texts
 from bert_np.plotting.drawing import draw_signed, write_labels, write_values
 from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, token_labels, widest
@@ -40,6 +40,7 @@ def plot_embedding_sum(
     -------
     matplotlib.figure.Figure
     """
+    check_integer("decimals", decimals, 1, 6)
     strips, tokens = check_strips(word, position, segment, output, tokens)
     labels, (rows, columns) = token_labels(tokens), strips["word"].shape
     height = min(1.9, max(0.5, 0.2 * rows))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.files.pretrained import load_pretrained
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
@@ -150,7 +150,7 @@ def encode_sentence(text, model):
     """Return the encoding of a text that the model can take."""
     _, config, tokenizer = model
     if not isinstance(text, str) or not text.strip():
-        raise BertError(f"text = {text!r}: type a sentence")
+        raise BertError(f"text = {short(text)}: type a sentence")
     encoding = tokenizer.encode(text)
     length, limit = len(encoding.tokens), config.max_position_embeddings
     if length > limit:

@@ -10,8 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.checks import divide_by_sums
-from bert_np.errors import BertError, short
-from bert_np.plotting.checks import check_binary, check_option, check_probs
+from bert_np.errors import BertError, require_bool, short
+from bert_np.plotting.checks import (
+    check_binary,
+    check_integer,
+    check_option,
+    check_probs,
+)
 
 ENDS = ("[CLS]", "[SEP]")
 BRACKETED = (*ENDS, "[PAD]", "[MASK]", "[UNK]")
@@ -91,6 +96,7 @@ def prepare_maps(
         (Tq, Tk), remarks, the tokens of the rows and of the columns,
         and the mean that was taken.
     """
+    check_integer("ndim", ndim, 2, 4)
     probs, tokens, notes = mean_of_maps(probs, tokens, ndim, mean)
     visible = visibility(len(tokens), attention_mask, visible)
     block = block_of(tokens, attention_mask, segment_ids, between)
@@ -153,6 +159,8 @@ def mean_of_maps(probs, tokens, ndim, mean):
 def changes(attention_mask, crop, merge_words, special):
     """Return the changes that were asked for, each with its remark."""
     check_option("special", special, SPECIAL_NOTES)
+    require_bool("crop", crop)
+    require_bool("merge_words", merge_words)
     cropping = partial(crop_padding, attention_mask=attention_mask)
     hiding = partial(hide_special, renormalise=special == "renormalise")
     steps = [
@@ -229,6 +237,7 @@ def hide_special(probs, tokens, renormalise=False):
     -------
     probs, tokens
     """
+    require_bool("renormalise", renormalise)
     probs, tokens = check_probs(probs, tokens)
     keep = np.array([token not in ENDS for token in tokens])
     if not keep.any():

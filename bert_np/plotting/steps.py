@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.checks import as_floats
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, require_bool
 from bert_np.plotting.checks import check_integer, list_texts
 from bert_np.plotting.html import write_page
 from bert_np.plotting.labels import token_text
@@ -243,14 +243,14 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
     last = max((layer_of(path) or 0 for path in arrays), default=0)
     check_integer("row", row, 0, sizes.get("B", 1) - 1)
     check_integer("head", head, 0, sizes.get("A", 1) - 1)
-    layers = (layers,) if np.ndim(layers) == 0 else tuple(layers)
+    several = np.iterable(layers) and not isinstance(layers, (str, bytes))
+    layers = tuple(layers) if several else (layers,)
     for layer in layers:
         check_integer("layers", layer, 0, last)
     length = sizes.get("T", 1)
     if tokens is not None:
         tokens = list_texts("tokens", tokens, length, "position of the trace")
-    if not isinstance(crop, bool):
-        raise BertError(f"crop = {short(crop)}, allowed: True, False")
+    require_bool("crop", crop)
     check_word_names(vocabulary, sizes.get("V"))
     keep = np.flatnonzero(real_positions(arrays, row, length) | (not crop))
     labels = tuple(

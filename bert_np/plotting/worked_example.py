@@ -5,6 +5,7 @@ import math
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from bert_np.analysis.checks import as_floats
 from bert_np.attention import scaled_dot_product
 from bert_np.errors import BertError
 from bert_np.plotting.attention_maps import (
@@ -88,6 +89,7 @@ def check_head(q, k, v, tokens, visible, decimals):
     if len(v) != len(q):
         raise BertError(f"v has shape {v.shape}, expected {len(q)} rows as in q")
     check_integer("decimals", decimals, 1, 6)
+    visible = None if visible is None else as_floats("visible", visible)
     masks = (visible, None) if np.ndim(visible) == 1 else (None, visible)
     return q, k, v, tokens, visibility(len(q), *masks)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_np.config import require_config
-from bert_np.errors import BertError, require_bool, short
+from bert_np.errors import BertError, require_bool, require_callable, short
 from bert_np.training.settings import TrainingSettings
 from bert_np.tree import is_array, leaves
 
@@ -174,7 +174,7 @@ def check_batch(batch, parts=1, rng=None, run_all=map):
     check_int("parts", parts, 1, shape[0])
     if rng is not None:
         check_rng(rng)
-    check_callable("run_all", run_all)
+    require_callable("run_all", run_all)
 
 
 def check_step(run, make_batch, rng, settings):
@@ -182,7 +182,7 @@ def check_step(run, make_batch, rng, settings):
     check_run(run)
     check_settings(settings)
     check_rng(rng)
-    check_callable("make_batch", make_batch)
+    require_callable("make_batch", make_batch)
 
 
 def check_run(run):
@@ -216,10 +216,10 @@ def check_training(
     for name, count in every.items():
         check_int(name, count, 1)
     check_rng(rng)
-    check_callable("make_batch", make_batch)
-    check_callable("report", report)
+    require_callable("make_batch", make_batch)
+    require_callable("report", report)
     if after_step is not None:
-        check_callable("after_step", after_step)
+        require_callable("after_step", after_step)
     require_bool("resume", resume)
     if checkpoint is not None:
         return check_path("checkpoint", checkpoint)
@@ -259,12 +259,6 @@ def check_rng(rng):
     if not isinstance(rng, np.random.Generator):
         kind = type(rng).__name__
         raise BertError(f"rng is {kind}, allowed: numpy.random.Generator")
-
-
-def check_callable(name, function):
-    """Refuse what cannot be called."""
-    if not callable(function):
-        raise BertError(f"{name} = {short(function)}, allowed: a function")
 
 
 def check_path(name, path):
