@@ -10,8 +10,8 @@ from pathlib import Path
 
 from bert_np.config import read_json
 from bert_np.errors import BertError
-from bert_np.files.checkpoint import SETTINGS, TOKENIZER, VOCAB
-from bert_np.files.weights import CONVERT, INDEX, SHARD, WEIGHTS
+from bert_np.files.vocabulary import SETTINGS, TOKENIZER, VOCAB
+from bert_np.files.weights import INDEX, SHARD, WEIGHTS
 
 TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
 # What may become the name of a file: huggingface_hub names files by ETags.
@@ -81,7 +81,8 @@ def _download(repo):
         if index is None:
             raise BertError(
                 f"{repo!r} has no {WEIGHTS} on the hub, and other formats are not "
-                f"read; {CONVERT}"
+                f"read; after `hf download {repo} --local-dir FOLDER`, "
+                "load_pretrained(FOLDER) says how they are converted"
             )
         for shard in _shards(index):
             _download_file(repo, shard, commit)

@@ -18,17 +18,25 @@ SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
 MAX_HEADER = 10_000_000  # bytes; the header of BERT-Large has 50 thousand
 FLOATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 INTEGERS = {"I64": "<i8", "I32": "<i4"}  # position ids only
-CONVERT = (
-    "where transformers is installed and the file is trusted, call "
-    "AutoModel.from_pretrained(folder).save_pretrained(new_folder)"
+# Every tensor is kept, and no part of a model is invented, as transformers'
+# own classes would do; weights_only=True opens nothing but tensors.
+TORCH = (
+    "with torch installed, run in its folder: import glob, torch, safetensors.torch as "
+    "s; s.save_file({{k: v.clone() for f in glob.glob('{}') for k, v in "
+    "torch.load(f, weights_only=True).items()}}, 'model.safetensors')"
+)
+RENAME = "name it pytorch_model.bin, then load again to see how to convert it"
+OTHERS = (
+    "get the model's safetensors file; transformers 5 cannot convert it, but "
+    "transformers 4 can, by from_pretrained with from_tf=True or from_flax=True"
 )
 AGAIN = "download it again"
 # How other files begin that turn up in place of a safetensors file.
 SIGNATURES = (
     (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
-    (b"PK", f"a ZIP archive, perhaps PyTorch's, which is not opened: {CONVERT}"),
-    (b"\x80", f"a Python pickle, which is not opened: {CONVERT}"),
-    (b"\x89HDF", f"an HDF5 file (TensorFlow): {CONVERT}"),
+    (b"PK", f"a ZIP archive, which is not opened; if it is PyTorch's, {RENAME}"),
+    (b"\x80", f"a Python pickle, which is not opened; if it is PyTorch's, {RENAME}"),
+    (b"\x89HDF", f"an HDF5 file (TensorFlow): {OTHERS}"),
     (b"GGUF", "a GGUF file (llama.cpp): get the model's safetensors file"),
     (b"\x93NUMPY", "a NumPy array file: get the model's safetensors file"),
     (b"<", f"an HTML or XML page, not the weights: {AGAIN}"),
@@ -92,8 +100,18 @@ def read_headers(folder):
         raise BertError(f"folder {str(folder)!r}: {error.strerror}") from None
     other = [n for n in names if re.search(r"\.(bin|h5|ckpt|pth?|msgpack)\b", n)]
     if other:
-        raise BertError(f"{other[0][:60]} cannot be read, only {WEIGHTS}: {CONVERT}")
+        name = min(other, key=lambda n: (not n.startswith("pytorch_model"), n))
+        raise BertError(f"{name[:60]} cannot be read, only {WEIGHTS}: {_remedy(name)}")
     raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
+
+
+def _remedy(name):
+    """Say how weights of another format become a safetensors file."""
+    if name.startswith("pytorch_model"):
+        return TORCH.format("pytorch_model*.bin")
+    if re.search(r"\.(bin|pth?|ckpt)$", name):
+        return f"if it is PyTorch's, {RENAME}; otherwise get the safetensors file"
+    return OTHERS
 
 
 def _read_shard_headers(folder):

@@ -1,7 +1,10 @@
 """Saved folders in transformers, and transformers' folders here."""
 
+import json
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -25,6 +28,7 @@ from hypothesis import strategies as st
 import bert_np
 from bert_np import BertConfig
 from bert_np.files.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.weights import WEIGHTS
 from bert_np.tokenizer import Tokenizer
 from bert_np.tree import leaves
 
@@ -126,6 +130,8 @@ def test_transformers_computes_the_same_from_a_saved_folder(
     assert assert_agree(ours(params, SMALL), theirs(model), atol) == shared
 
 
+TORCH = ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin"]
+TORCH.append("pytorch_model-00002-of-00002.bin")
 KINDS = ["BertModel", "BertForPreTraining", "BertForMaskedLM"]
 
 
@@ -141,6 +147,46 @@ def test_what_transformers_saves_is_loaded(transformers, tmp_path, kind, options
     if kind == "BertForSequenceClassification":
         del expected["nsp"]  # the logits of its own head
     assert_agree(ours(params, loaded), expected)
+
+
+def follow(folder):
+    """Do what the message about the weights of a folder says."""
+    message = refuse(folder)
+    if "name it pytorch_model.bin, then load again" in message:
+        (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
+        message = refuse(folder)
+    command = [sys.executable, "-c", message.split("run in its folder: ")[1]]
+    subprocess.run(command, cwd=folder, check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "kind, files",
+    [
+        *((kind, TORCH[:1]) for kind in KINDS),
+        (KINDS[2], TORCH[1:]),
+        (KINDS[2], [WEIGHTS]),
+    ],
+)
+def test_weights_of_torch_are_converted_as_the_message_says(
+    transformers, tmp_path, kind, files
+):
+    import torch
+
+    options = {"attn_implementation": "eager", "initializer_range": 0.5}
+    config = transformers.BertConfig(**SMALL.to_dict() | options, architectures=[kind])
+    model = getattr(transformers, kind)(config)
+    config.save_pretrained(tmp_path)
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS), "utf-8")
+    state = list(model.state_dict().items())
+    for i, file in enumerate(files):
+        torch.save(dict(state[i :: len(files)]), tmp_path / file)
+    follow(tmp_path)
+    report = {}
+    params, loaded, tokenizer = load_checkpoint(tmp_path, report=report)
+    found, expected = ours(params, loaded), theirs(model)
+    assert assert_agree(found, expected) == sorted(expected)
+    assert ("pooler" in params) == (kind != "BertForMaskedLM")
+    assert tokenizer.tokens[: len(TOKENS)] == tuple(TOKENS) and not report["dropped"]
 
 
 def test_bfloat16_is_read_as_transformers_reads_it(transformers, tmp_path):
@@ -239,3 +285,38 @@ def load_theirs(transformers, folder):
     made_up = {*info["missing_keys"], *(key[0] for key in info["mismatched_keys"])}
     state = model.state_dict().items()
     return {name: array.numpy() for name, array in state if name not in made_up}
+
+
+LISTS = [["[E1]", "[/E1]", "covid", "New York", "##m"], ["COVID", "é", "<x>"], ["a"]]
+TEXTS = ["The [E1]covid[/E1] in new york, COVID", "a the[e1]a[MASK] <x>É [/E1", "them"]
+
+
+@pytest.mark.parametrize("words", LISTS, ids=str)
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("source", ["transformers", "bert_np", "old files"])
+def test_added_tokens_have_the_same_ids_and_offsets(
+    transformers, tmp_path, words, special, source
+):
+    vocab = {token: i for i, token in enumerate(TOKENS)}
+    their = transformers.BertTokenizer(vocab=vocab)
+    their.add_tokens(words, special_tokens=special)
+    folder = make(tmp_path / "a")
+    their.save_pretrained(folder)
+    if source == "old files":
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in TOKENS))
+        ids = {w: their.convert_tokens_to_ids(w) for w in words if w not in TOKENS}
+        (folder / "added_tokens.json").write_text(json.dumps(ids))
+        names = {"additional_special_tokens": words} if special else {}
+        (folder / "special_tokens_map.json").write_text(json.dumps(names))
+    model = load_checkpoint(folder)
+    if source == "bert_np":
+        save_pretrained(tmp_path / "b", *model)
+        folder = tmp_path / "b"
+    their = transformers.BertTokenizer.from_pretrained(folder)
+    for text in TEXTS:
+        wanted = their(text, return_offsets_mapping=True)
+        found = load_checkpoint(folder).tokenizer.encode(text)
+        assert found.input_ids.tolist() == wanted["input_ids"]
+        assert found.offsets == wanted["offset_mapping"]
+        assert found.tokens == wanted.tokens()

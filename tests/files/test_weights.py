@@ -46,9 +46,9 @@ def zipped():
 LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64
 FILES = [
     ("Git LFS pointer", LFS, "Git LFS pointer", "git lfs pull"),
-    ("ZIP", zipped(), "ZIP", "save_pretrained"),
-    ("pickle", pickle.dumps([1.0] * 9, 2), "pickle", "save_pretrained"),
-    ("HDF5", b"\x89HDF\r\n\x1a\n" + bytes(90), "HDF5", "save_pretrained"),
+    ("ZIP", zipped(), "ZIP", "name it pytorch_model.bin"),
+    ("pickle", pickle.dumps([1.0] * 9, 2), "pickle", "name it pytorch_model.bin"),
+    ("HDF5", b"\x89HDF\r\n\x1a\n" + bytes(90), "HDF5", "transformers 4 can"),
     ("GGUF", b"GGUF\x03\0\0\0" + bytes(90), "GGUF"),
     ("npy", b"\x93NUMPY\x01\0v\0{'descr': '<f4'}", "NumPy"),
     ("HTML", b"\xef\xbb\xbf\r\n <!DOCTYPE html><html>", "HTML", "again"),
@@ -159,19 +159,26 @@ def test_files_and_folders_without_permission(tmp_path, monkeypatch):
 
 
 # ---------------------------------------------------------------- folders
-OTHERS = [
-    "pytorch_model.bin",
-    "tf_model.h5",
-    "bert_model.ckpt.index",
-    "a.pt",
-    "x.msgpack",
-]
+OTHERS = {
+    "pytorch_model.bin": "torch.load(f, weights_only=True)",
+    "pytorch_model-00001-of-00002.bin": "glob.glob('pytorch_model*.bin')",
+    "a.pt": "name it pytorch_model.bin",
+    "tf_model.h5": "transformers 4 can",
+    "bert_model.ckpt.index": "transformers 4 can",
+    "x.msgpack": "from_flax=True",
+}
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_weights_of_another_format_are_named_with_the_remedy(tmp_path, name):
     folder = make(tmp_path, None, {name: b"\x80\x02."})
-    assert refuse(folder, "save_pretrained").startswith(name)
+    assert refuse(folder, OTHERS[name]).startswith(name)
+
+
+def test_of_many_formats_the_one_that_can_be_converted_is_named(tmp_path):
+    names = ["flax_model.msgpack", "pytorch_model.bin", "tf_model.h5"]
+    folder = make(tmp_path, None, dict.fromkeys(names, b""))
+    assert refuse(folder).startswith("pytorch_model.bin")
 
 
 def test_a_folder_that_lacks_a_file(tmp_path):
