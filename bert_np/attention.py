@@ -43,7 +43,7 @@ def split_heads(x, num_heads):
 
     Parameters
     ----------
-    x : ndarray of shape (B, T, H)
+    x : ndarray of any dtype of shape (B, T, H)
     num_heads : int
         A, which divides H.
 
@@ -70,7 +70,7 @@ def merge_heads(x):
 
     Parameters
     ----------
-    x : ndarray of shape (B, A, T, D)
+    x : ndarray of any dtype of shape (B, A, T, D)
 
     Returns
     -------
@@ -100,7 +100,8 @@ def scaled_dot_product(
     ----------
     q : ndarray of shape (B, A, Tq, D)
     k : ndarray of shape (B, A, Tk, D)
-    v : ndarray of shape (B, A, Tk, D)
+    v : ndarray of shape (B, A, Tk, Dv)
+        In BERT Dv is D.
     visible : ndarray of bool that broadcasts to (B, A, Tq, Tk), optional
         True where the query (row) may attend to the key (column).
     dropout_rate : float in 0..1
@@ -110,7 +111,7 @@ def scaled_dot_product(
 
     Returns
     -------
-    context : ndarray of shape (B, A, Tq, D)
+    context : ndarray of shape (B, A, Tq, Dv)
     probs : ndarray of shape (B, A, Tq, Tk)
         Before dropout; each row (last axis) sums to 1.
 

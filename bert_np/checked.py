@@ -22,7 +22,12 @@ ARRAY = re.compile(
     r"ndarray(?: of (int|bool))? (of shape|that broadcasts to) \((.*?)\)"
 )
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-KINDS = {"int": ("iu", "integers"), "bool": ("b", "bools"), None: ("fiub", "numbers")}
+KINDS = {  # what a docstring says of an array -> NumPy's letters, and in words
+    "int": ("iu", "integers"),
+    "bool": ("b", "bools"),
+    "any dtype": ("fiub", "numbers"),
+    None: ("fiub", "numbers"),
+}
 
 
 def checked(function):

@@ -8,7 +8,7 @@ from bert_np.errors import BertError
 
 
 def show_source(function):
-    """Print the source of a function without its docstring.
+    """Print the source of a function without its docstring and decorator.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def show_source(function):
 
 
 def source_without_docstring(function):
-    """Return the source of a function without its docstring."""
+    """Return the source of a function without its docstring and decorator."""
     if not inspect.isfunction(function):
         kind = type(function).__name__
         raise BertError(f"function is a {kind}, allowed: a function in Python")
@@ -29,4 +29,4 @@ def source_without_docstring(function):
     if ast.get_docstring(definition) is not None:
         docstring = definition.body[0]
         del lines[docstring.lineno - 1 : docstring.end_lineno]
-    return "\n".join(lines).rstrip()
+    return "\n".join(lines[definition.lineno - 1 :]).rstrip()

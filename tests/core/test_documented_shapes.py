@@ -50,7 +50,7 @@ def sections(function):
 def documented_shapes(text):
     """(name or None, whether a list of L, letters) for each array of a section."""
     pattern = (
-        r"^ *(?:(\w[\w, ]*) : )?(list of L )?ndarrays?(?: of int)? of shape \((.*?)\)"
+        r"^ *(?:(\w[\w, ]*) : )?(list of L )?ndarrays?(?: of int| of any dtype)? of shape \((.*?)\)"
     )
     for names, many, letters in re.findall(pattern, text, flags=re.MULTILINE):
         for name in names.split(", ") if names else [None]:
