@@ -40,6 +40,8 @@ def check_model_maps(probs, attention_mask):
 
 def as_floats(name, values):
     """Return an array of real numbers as floats, float32 at least."""
+    if np.ma.is_masked(values):  # NumPy would read the values under the mask
+        raise BertError(f"{name} is a masked array, allowed: a plain array")
     try:
         if isinstance(values, (list, tuple)):
             shapes = [np.shape(value) for value in values]

@@ -20,7 +20,12 @@ import numpy as np
 from bert_np.errors import BertError
 from bert_np.parameters import parameter_shapes
 from bert_np.training.adam import init_adam
-from bert_np.training.inputs import check_rng, check_run, check_saving
+from bert_np.training.inputs import (
+    check_float_tree,
+    check_rng,
+    check_run,
+    check_saving,
+)
 from bert_np.tree import leaves, map_leaves
 
 TREES = ("params", "m", "v")
@@ -65,13 +70,26 @@ def save_run(path, run, config, settings):
     """
     path = check_saving(path, config, settings)
     check_run(run)
+    facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
+    try:
+        arrays = _arrays_of(run)
+        arrays["facts"] = np.array(json.dumps(facts, default=np.ndarray.tolist))
+    except (LookupError, TypeError) as error:
+        raise BertError(f"run: not what train_step returns ({error})") from None
+    _write_atomically(path, lambda file: np.savez(file, **arrays))
+
+
+def _arrays_of(run):
+    """All arrays of a run, and a column for each of its metrics."""
     trees = {"params": run["params"], "m": run["adam"]["m"], "v": run["adam"]["v"]}
+    check_float_tree("run", trees)
     arrays = dict(leaves(trees))
     for name in run["history"][0] if run["history"] else ():
-        arrays[f"history.{name}"] = np.array([entry[name] for entry in run["history"]])
-    facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
-    arrays["facts"] = np.array(json.dumps(facts, default=np.ndarray.tolist))
-    _write_atomically(path, lambda file: np.savez(file, **arrays))
+        column = np.array([entry[name] for entry in run["history"]])
+        if column.dtype.kind not in "iuf":  # anything else would be pickled
+            raise TypeError(f"history: {name} holds {column.dtype}")
+        arrays[f"history.{name}"] = column
+    return arrays
 
 
 def load_run(path, config, settings):

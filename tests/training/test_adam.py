@@ -91,6 +91,33 @@ def test_decay_spares_norms_and_biases():
         assert np.array_equal(p, q) == (p.ndim == 1), path
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"grads": {"W": np.ones(2)}}, r"grads: W is \(2,\), allowed: \(3,\)"),
+        ({"grads": {}}, r"grads: W is missing, allowed: \(3,\)"),
+        ({"params": {"W": [1.0]}}, "params: W.0 is float, allowed: an array of float"),
+        ({"params": {"W": np.arange(3)}}, "params: W is int64, allowed: an array of"),
+        ({"state": {}}, "state is dict, allowed: what init_adam or adam returned"),
+        ({"rate": np.nan}, "rate = nan, allowed: a finite number >= 0"),
+        ({"eps": 0}, "eps = 0, allowed: a number > 0"),
+    ],
+)
+def test_what_adam_cannot_take(change, message):
+    params = {"W": np.ones(3)}
+    right = {"params": params, "grads": params, "state": init_adam(params), "rate": 1}
+    with pytest.raises(BertError, match=message):
+        adam(**right | change)
+
+
+def test_a_number_of_numpy_keeps_float32():
+    params = {"W": np.ones(3, np.float32)}
+    number = np.float64(0.5)
+    grads, _ = clip_by_global_norm(params, number)
+    moved, _ = adam(params, grads, init_adam(params), number, weight_decay=number)
+    assert grads["W"].dtype == moved["W"].dtype == np.float32
+
+
 def assert_adam(golden, dtype, tolerance):
     """Each update of W and b is the stored one of PyTorch's AdamW."""
     from tools.make_training_golden import ADAM, DECAY, RATES, UPDATES

@@ -168,6 +168,24 @@ def test_a_failed_save_names_the_file_and_keeps_the_old_one(saved, monkeypatch):
     assert os.listdir(saved.parent) == ["run.npz"]
 
 
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"history": [{"loss": None}]}, "history: loss holds object"),
+        ({"history": [{"loss": 1.0}, {}]}, "not what train_step returns .'loss'"),
+        ({"adam": {}}, "not what train_step returns .'m'"),
+        ({"rng": {"state": object()}}, "not what train_step returns"),
+        ({"params": {"W": [1]}}, "run: params.W.0 is int, allowed: an array of float"),
+        ({"step": "2"}, "run: step is str, allowed: int"),
+    ],
+)
+def test_what_is_no_run_is_not_saved(change, message, path):
+    run = start_run(new_params(), seeded()) | change
+    with pytest.raises(BertError, match=message):
+        save_run(path, run, CONFIG, SETTINGS)
+    assert not path.exists()
+
+
 def test_a_truncated_checkpoint_is_refused(saved):
     content = saved.read_bytes()
     for length in (0, 100, len(content) // 2, len(content) - 1):
