@@ -23,8 +23,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.config import BertConfig
+from bert_np.config import BertConfig, read_json
 from bert_np.errors import BertError, short
+from bert_np.files.vocabulary import (
+    TOKENIZER_FILES,
+    check_agrees,
+    load_tokenizer,
+    tokenizer_texts,
+)
 from bert_np.files.weights import (
     FLOATS,
     INDEX,
@@ -33,7 +39,6 @@ from bert_np.files.weights import (
     check_folder,
     own_file,
     read_headers,
-    read_object,
     read_tensors,
     show,
 )
@@ -81,6 +86,8 @@ OLD_NORM = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.
 BODY = re.compile(r"(.*?)((?:embeddings|encoder\.layer|pooler\.dense)\..*)", re.DOTALL)
 OTHER_HEADS = ("classifier.", "qa_outputs.")
 UNUSED = ("cls.", *OTHER_HEADS)
+# What the report says about other files than the weights.
+NOTES = ("unused", "no tokenizer", "overruled", "ignored")
 
 
 def huggingface_name(path):
@@ -120,8 +127,9 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         Whether NaN and infinity are accepted among the values.
     report : dict, optional
         A dict to fill with lists of str under the keys "files",
-        "renamed", "converted", "tied", "dropped", "unused" and "absent".
-        Print it with format_report.
+        "renamed", "converted", "tied", "dropped", "unused", "absent",
+        "no tokenizer", "overruled" and "ignored". Print it with
+        format_report.
 
     Returns
     -------
@@ -136,9 +144,12 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
     folder = check_folder(folder)
-    config = BertConfig.from_json(own_file(folder, "config.json"))
+    values = read_json(own_file(folder, "config.json"))
+    config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
     headers = read_headers(folder)
-    tokenizer = _load_tokenizer(folder, config)
+    tokenizer = load_tokenizer(folder, values, notes)
+    if tokenizer is not None:
+        check_agrees(tokenizer, config)
     found = {name: header[name] for header in headers.values() for name in header}
     places, shapes = _place(found, config)
     dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
@@ -149,9 +160,9 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
                 array = _to_array(data, *found[name], places[name], dtype)
                 _store(arrays, name, places[name], array, allow_nonfinite)
     if report is not None:
-        report.update(_report(headers, found, places, shapes, dtype))
-        if tokenizer is None:
-            report["unused"] += [n for n in (VOCAB, TOKENIZER) if (folder / n).exists()]
+        tensors = _report(headers, found, places, shapes, dtype)
+        notes["unused"] = tensors["unused"] + notes["unused"]
+        report.update(tensors | notes)
     params = map_leaves(lambda path, _: arrays[path], shapes)
     return Pretrained(params, config, tokenizer)
 
@@ -311,83 +322,6 @@ def format_report(report):
     return "\n".join(lines)
 
 
-# ------------------------------------------------------------ tokenizer
-VOCAB, TOKENIZER, SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
-# A key of tokenizer_config.json -> the argument of Tokenizer.
-OPTIONS = {
-    "do_lower_case": "lowercase",
-    "strip_accents": "strip_accents",
-    "tokenize_chinese_chars": "handle_chinese_chars",
-}
-# What a tokenizer.json must say so that its vocabulary is used as BERT's.
-WORDPIECE = {
-    ("model", "type"): "WordPiece",
-    ("model", "unk_token"): "[UNK]",
-    ("model", "continuing_subword_prefix"): "##",
-    ("model", "max_input_chars_per_word"): 100,
-    ("normalizer", "type"): "BertNormalizer",
-    ("normalizer", "clean_text"): True,
-    ("pre_tokenizer", "type"): "BertPreTokenizer",
-}
-# What vocab.txt cannot store: line ends, surrogates, a byte-order mark.
-NO_LINE = re.compile("\n|\r\\Z|[\ud800-\udfff]|\\A\ufeff")
-CLASSES = (
-    "BertTokenizer",
-    "BertTokenizerFast",
-    "PreTrainedTokenizerFast",
-    "TokenizersBackend",
-    None,
-)
-
-
-def _load_tokenizer(folder, config):
-    """Load the folder's tokenizer; None if it is not a WordPiece like BERT's.
-
-    vocab.txt takes precedence over tokenizer.json, and for case and
-    accents tokenizer_config.json takes precedence over tokenizer.json.
-    """
-    settings = read_object(folder, SETTINGS) or {}
-    options = {new: settings[old] for old, new in OPTIONS.items() if old in settings}
-    if settings.get("tokenizer_class") not in CLASSES:
-        return None
-    if os.path.lexists(folder / VOCAB):
-        tokenizer = Tokenizer.from_vocab(own_file(folder, VOCAB), **options)
-    else:
-        values = read_object(folder, TOKENIZER)
-        if not values or not _is_wordpiece(values):
-            return None
-        said = values["normalizer"]
-        options = {new: said[new] for new in OPTIONS.values() if new in said} | options
-        tokenizer = Tokenizer.from_tokens(_vocabulary(values["model"]), **options)
-    _check_vocab_size(tokenizer, config)
-    return tokenizer
-
-
-def _is_wordpiece(values):
-    """Say whether a tokenizer.json describes BERT's way of cutting words."""
-    parts = {part: values.get(part) for part, _ in WORDPIECE}
-    return all(isinstance(part, dict) for part in parts.values()) and all(
-        parts[part].get(key) == wanted for (part, key), wanted in WORDPIECE.items()
-    )
-
-
-def _vocabulary(model):
-    """Return the tokens of a tokenizer.json in the order of their ids."""
-    ids = model.get("vocab")
-    whole = isinstance(ids, dict) and all(type(i) is int for i in ids.values())
-    if not whole or sorted(ids.values()) != list(range(len(ids))):
-        raise BertError(f"{TOKENIZER}: vocab must give the tokens the ids 0, 1, 2, ...")
-    return sorted(ids, key=ids.get)
-
-
-def _check_vocab_size(tokenizer, config):
-    if tokenizer.vocab_size > config.vocab_size:
-        raise BertError(
-            f"the vocabulary has {tokenizer.vocab_size} tokens, allowed: at most "
-            f"vocab_size = {config.vocab_size}"
-        )
-
-
 # --------------------------------------------------------------- saving
 PARTIAL = ".bert_np-partial-"  # begins the name of every temporary folder
 ONE_DAY = 86400  # seconds; no run takes so long, so an older folder is abandoned
@@ -425,9 +359,9 @@ def save_pretrained(folder, params, config, tokenizer=None):
     check_params(params, config)
     texts = {"config.json": _config_text(params, config)}
     if tokenizer is not None:
-        texts = _tokenizer_texts(tokenizer, config) | texts
+        texts = tokenizer_texts(tokenizer, config) | texts
     folder = _make_folder(folder)
-    stale = {VOCAB, SETTINGS, TOKENIZER, INDEX}.difference(texts)
+    stale = {*TOKENIZER_FILES, INDEX}.difference(texts)
     for name in sorted(stale):
         if os.path.lexists(folder / name):
             raise BertError(f"{name} of another model is in {str(folder)!r}; remove it")
@@ -446,24 +380,6 @@ def _config_text(params, config):
     dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
     values = config.to_dict() | {"architectures": [kind], "torch_dtype": str(dtype)}
     return json.dumps(values, indent=2) + "\n"
-
-
-def _tokenizer_texts(tokenizer, config):
-    """Return the texts of the tokenizer's two files: {name: text}."""
-    if not isinstance(tokenizer, Tokenizer):
-        kind = type(tokenizer).__name__
-        raise BertError(f"tokenizer is {kind}, allowed: a Tokenizer or None")
-    _check_vocab_size(tokenizer, config)
-    for token in tokenizer.tokens:
-        if NO_LINE.search(token):
-            raise BertError(f"token {token!r:.60} cannot be a line of {VOCAB}")
-    settings = {old: getattr(tokenizer, new) for old, new in OPTIONS.items()}
-    settings["tokenizer_class"] = "BertTokenizer"
-    settings["model_max_length"] = config.max_position_embeddings
-    return {
-        VOCAB: "".join(f"{token}\n" for token in tokenizer.tokens),
-        SETTINGS: json.dumps(settings, indent=2) + "\n",
-    }
 
 
 def _make_folder(folder):

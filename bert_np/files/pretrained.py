@@ -27,13 +27,12 @@ from pathlib import Path
 from bert_np.errors import BertError
 from bert_np.files.checkpoint import (
     PARTIAL,
-    SETTINGS,
-    VOCAB,
     format_report,
     load_checkpoint,
     remove_leftovers,
 )
 from bert_np.files.hub import TEXT_FILES, fetch_from_hub, file_digest
+from bert_np.files.vocabulary import SETTINGS, VOCAB
 from bert_np.files.weights import INDEX, WEIGHTS
 from bert_np.parameters import keep_freed_memory
 

@@ -307,7 +307,7 @@ def test_added_tokens_have_the_same_ids_and_offsets(
         (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in TOKENS))
         ids = {w: their.convert_tokens_to_ids(w) for w in words if w not in TOKENS}
         (folder / "added_tokens.json").write_text(json.dumps(ids))
-        names = {"additional_special_tokens": words} if special else {}
+        names = {"extra_special_tokens": words} if special else {}
         (folder / "special_tokens_map.json").write_text(json.dumps(names))
     model = load_checkpoint(folder)
     if source == "bert_np":

@@ -1,0 +1,321 @@
+"""The tokenizer's files: vocabulary, settings and added tokens.
+
+Several files may speak of the same tokens, as each version of the
+transformers library saved others. They are all read: two that differ are
+refused by both names, and what cannot be used is noted for the report.
+"""
+
+import json
+import os
+import re
+
+from bert_np.added_tokens import SPECIAL_TOKENS, SPECIALS, AddedToken
+from bert_np.errors import BertError, short
+from bert_np.files.weights import own_file, read_object
+from bert_np.tokenizer import Tokenizer, check_vocabulary, read_vocab
+
+VOCAB, TOKENIZER, SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
+ADDED, SPECIAL_MAP = "added_tokens.json", "special_tokens_map.json"
+TOKENIZER_FILES = (VOCAB, TOKENIZER, SETTINGS, ADDED, SPECIAL_MAP)
+# A key of tokenizer_config.json -> the argument of Tokenizer.
+OPTIONS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+# What a tokenizer.json must say so that its vocabulary is used as BERT's.
+WORDPIECE = {
+    ("model", "type"): "WordPiece",
+    ("model", "unk_token"): "[UNK]",
+    ("model", "continuing_subword_prefix"): "##",
+    ("model", "max_input_chars_per_word"): 100,
+    ("normalizer", "type"): "BertNormalizer",
+    ("normalizer", "clean_text"): True,
+    ("pre_tokenizer", "type"): "BertPreTokenizer",
+}
+# What vocab.txt cannot store: line ends, surrogates, a byte-order mark.
+NO_LINE = re.compile("\n|\r\\Z|[\ud800-\udfff]|\\A\ufeff")
+CLASSES = (
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "PreTrainedTokenizerFast",
+    "TokenizersBackend",
+    None,
+)
+# A key of tokenizer_config.json or special_tokens_map.json -> its one value.
+NAMED = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
+MORE_SPECIAL = ("additional_special_tokens", "extra_special_tokens")
+FLAGS = AddedToken._fields[1:-1]
+
+
+# -------------------------------------------------------------- reading
+def load_tokenizer(folder, values, notes):
+    """Load the folder's tokenizer; None if it is not a WordPiece like BERT's.
+
+    Parameters
+    ----------
+    folder : Path
+    values : dict
+        What config.json says.
+    notes : dict of list of str
+        Gets what the load report says about these files, under "unused",
+        "no tokenizer", "overruled" and "ignored".
+
+    For case and accents tokenizer_config.json takes precedence over
+    tokenizer.json, as in the transformers library.
+    """
+    settings, whole = (read_object(folder, n) or {} for n in (SETTINGS, TOKENIZER))
+    reason = _other_class(settings, values)
+    if not reason and whole:
+        reason = _other_kind(whole)
+        if reason and os.path.lexists(folder / VOCAB):
+            raise BertError(f"{VOCAB} is a WordPiece vocabulary, but {reason}")
+    tokens = None if reason else _base_tokens(folder, whole)
+    if tokens is None:
+        if reason:
+            notes["no tokenizer"].append(reason)
+        notes["unused"] += [n for n in TOKENIZER_FILES if (folder / n).exists()]
+        return None
+    options = _options(settings, whole.get("normalizer", {}), notes)
+    maps = {SETTINGS: settings, SPECIAL_MAP: read_object(folder, SPECIAL_MAP) or {}}
+    found = _declared(maps, whole, read_object(folder, ADDED) or {})
+    tokens, added = _join(tokens, found)
+    _note_ignored(settings, whole, notes)
+    return Tokenizer.from_tokens(tokens, **options, added=added)
+
+
+def _other_class(settings, values):
+    """Say which file names a class of tokenizer that is not BERT's, or None."""
+    said = {
+        name: found["tokenizer_class"]
+        for name, found in ((SETTINGS, settings), ("config.json", values))
+        if found.get("tokenizer_class") is not None
+    }
+    other = {name: kind for name, kind in said.items() if kind not in CLASSES}
+    if other and len(other) < len(said):
+        both = " but ".join(f"{short(kind)} in {name}" for name, kind in said.items())
+        raise BertError(f"tokenizer_class = {both}; correct the wrong one")
+    for name, kind in other.items():
+        return f"tokenizer_class = {short(kind)} in {name}"
+
+
+def _other_kind(whole):
+    """Say where a tokenizer.json is not like BERT's, or return None."""
+    for (part, key), wanted in WORDPIECE.items():
+        values = whole.get(part)
+        found = values.get(key) if isinstance(values, dict) else None
+        if found != wanted:
+            return f"{TOKENIZER}: {part}.{key} = {short(found)}, needed {wanted!r}"
+
+
+def _base_tokens(folder, whole):
+    """Return WordPiece's vocabulary in the order of its ids, or None."""
+    tokens = None
+    if os.path.lexists(folder / VOCAB):
+        tokens = read_vocab(own_file(folder, VOCAB))
+        check_vocabulary(tokens, VOCAB)
+    if whole:
+        same = _vocabulary(whole["model"])
+        if tokens is not None and tokens != same:
+            pairs = enumerate(zip(tokens, same))
+            at = next((i for i, (a, b) in pairs if a != b), min(len(tokens), len(same)))
+            raise BertError(
+                f"{VOCAB} ({len(tokens)} tokens) and {TOKENIZER} ({len(same)}) differ "
+                f"from id {at} on; remove the wrong one"
+            )
+        return same
+    return tokens
+
+
+def _vocabulary(model):
+    """Return the tokens of a tokenizer.json in the order of their ids."""
+    ids = model.get("vocab")
+    whole = isinstance(ids, dict) and all(type(i) is int for i in ids.values())
+    if not whole or sorted(ids.values()) != list(range(len(ids))):
+        raise BertError(f"{TOKENIZER}: vocab must give the tokens the ids 0, 1, 2, ...")
+    return sorted(ids, key=ids.get)
+
+
+def _options(settings, normalizer, notes):
+    """Return the rules of cleaning, and note which value overrules another."""
+    options = {}
+    for old, new in OPTIONS.items():
+        if new in normalizer:
+            options[new] = normalizer[new]
+        if old in settings:
+            if options.get(new, settings[old]) != settings[old]:
+                notes["overruled"].append(
+                    f"{TOKENIZER} {new} = {short(options[new])} by {SETTINGS} "
+                    f"{old} = {short(settings[old])}"
+                )
+            options[new] = settings[old]
+    return options
+
+
+# --------------------------------------------------------- added tokens
+def _declared(maps, whole, ids):
+    """Collect the added tokens of all files: {content: (id, token, source)}.
+
+    The id is None if no file gives one. Two files that give different ids
+    or rules are refused; a mere list of names overrules nothing.
+    """
+    found = {}
+    entries = _list_of(whole.get("added_tokens"), f"{TOKENIZER}: added_tokens")
+    for entry in entries:
+        where = f"{TOKENIZER}: added_tokens"
+        _declare(found, where, _token(entry, where), _id(entry.get("id"), where))
+    decoder = maps[SETTINGS].get("added_tokens_decoder") or {}
+    where = f"{SETTINGS}: added_tokens_decoder"
+    if not isinstance(decoder, dict):
+        raise BertError(f"{where} = {short(decoder)}, allowed: an object {{id: token}}")
+    for i, entry in decoder.items():
+        _declare(found, where, _token(entry, where), _id(i, where))
+    names = {token.content: token for token in _special(maps)}
+    for content, i in ids.items():
+        old = found.get(content)
+        token = old[1] if old else names.get(content, AddedToken(content))
+        _declare(found, ADDED, token, _id(i, ADDED))
+    for token in names.values():
+        if token.content not in found:
+            _declare(found, "special tokens", token, None)
+    return found
+
+
+def _special(maps):
+    """Yield the tokens that a file calls special, and refuse renamed ones."""
+    for name, values in maps.items():
+        for key, value in values.items():
+            where = f"{name}: {key}"
+            if key in MORE_SPECIAL:
+                value = list(value.values()) if isinstance(value, dict) else value
+                for entry in _list_of(value, where):
+                    yield _token(entry, where, special=True)
+            elif key.endswith("_token") and isinstance(value, (str, dict)):
+                token = _token(value, where, special=True)
+                if token.content != NAMED.get(key, token.content):
+                    raise BertError(
+                        f"{where} = {short(token.content)}, allowed: {NAMED[key]!r}; "
+                        "a special token of another name cannot be used"
+                    )
+                yield token
+
+
+def _list_of(value, where):
+    if not isinstance(value, (list, type(None))):
+        raise BertError(f"{where} = {short(value)}, allowed: a list")
+    return value or []
+
+
+def _token(entry, where, special=False):
+    """Read an added token: a str, or an object with content and rules."""
+    entry = {"content": entry} if isinstance(entry, str) and special else entry
+    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+        raise BertError(f"{where}: {short(entry)}, allowed: an object with a content")
+    special = special or entry.get("special", False)
+    rules = {"special": special, "normalized": not special}
+    rules |= {key: entry[key] for key in FLAGS[1:] if key in entry}
+    if any(type(rule) is not bool for rule in rules.values()):
+        raise BertError(f"{where}: {short(entry)}, allowed: rules true or false")
+    return AddedToken(entry["content"], **rules)
+
+
+def _id(value, where):
+    """Read a token's id: an int, or its digits as a key of an object."""
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,9}", value):
+        value = int(value)
+    if type(value) is not int or value < 0:
+        raise BertError(f"{where}: id {short(value)}, allowed: an int >= 0")
+    return value
+
+
+def _declare(found, where, token, number):
+    """Enter one token, or compare it with what another file says."""
+    old_number, old, old_where = found.setdefault(token.content, (number, token, where))
+    if (old_number, old) != (number, token):
+        a, b = (
+            f"id {i}" if old_number != number else ", ".join(_rules(t)) or "no rules"
+            for i, t in ((old_number, old), (number, token))
+        )
+        raise BertError(
+            f"the added token {short(token.content, 40)} has {a} in {old_where}, "
+            f"but {b} in {where}"
+        )
+
+
+def _rules(token):
+    return [name for name in FLAGS if getattr(token, name)]
+
+
+def _join(tokens, found):
+    """Put the new tokens behind the vocabulary: (all tokens, the added)."""
+    vocab = {token: i for i, token in enumerate(tokens)}
+    tokens, added = list(tokens), []
+    order = sorted(
+        found.items(), key=lambda item: (item[1][0] is None, item[1][0] or 0)
+    )
+    for content, (number, token, where) in order:
+        token = token._replace(piece=content in vocab)
+        place = vocab.get(content, len(tokens))
+        if number not in (None, place):
+            raise BertError(
+                f"the added token {short(content, 40)} has id {number} in {where}, but "
+                f"the vocabulary asks for {place}"
+            )
+        if not token.piece:
+            tokens.append(content)
+        if token != SPECIALS.get(content):
+            added.append(token)
+    return tokens, added
+
+
+def _note_ignored(settings, whole, notes):
+    """Note the keys that say something and are not used."""
+    known = {*OPTIONS, *MORE_SPECIAL, "tokenizer_class", "added_tokens_decoder"}
+    ignored = [k for k in settings if k not in known and not k.endswith("_token")]
+    notes["ignored"] += [f"{SETTINGS} {k}" for k in ignored if settings[k] is not None]
+    known = {"model", "normalizer", "pre_tokenizer", "added_tokens", "version"}
+    ignored = [k for k in whole if k not in known and whole[k] is not None]
+    notes["ignored"] += [f"{TOKENIZER} {k}" for k in ignored]
+
+
+# -------------------------------------------------------------- writing
+def tokenizer_texts(tokenizer, config):
+    """Return the texts of the tokenizer's two files: {name: text}."""
+    if not isinstance(tokenizer, Tokenizer):
+        kind = type(tokenizer).__name__
+        raise BertError(f"tokenizer is {kind}, allowed: a Tokenizer or None")
+    check_agrees(tokenizer, config)
+    lines = tokenizer.tokens[: len(tokenizer.pieces)]
+    for token in tokenizer.tokens:
+        if NO_LINE.search(token):
+            raise BertError(f"token {token!r:.60} cannot be a line of {VOCAB}")
+        if (token in tokenizer.pieces) != (tokenizer.vocab[token] < len(lines)):
+            raise BertError(f"token {token!r:.60} must come after the vocabulary's")
+    settings = {old: getattr(tokenizer, new) for old, new in OPTIONS.items()}
+    settings["tokenizer_class"] = "BertTokenizer"
+    settings["model_max_length"] = config.max_position_embeddings
+    if tokenizer.added:
+        every = SPECIALS | {token.content: token for token in tokenizer.added}
+        settings["added_tokens_decoder"] = {
+            str(tokenizer.vocab[content]): {"content": content}
+            | {name: getattr(token, name) for name in FLAGS}
+            for content, token in every.items()
+        }
+    return {
+        VOCAB: "".join(f"{token}\n" for token in lines),
+        SETTINGS: json.dumps(settings, indent=2) + "\n",
+    }
+
+
+def check_agrees(tokenizer, config):
+    """Refuse a vocabulary and a config that contradict one another."""
+    if tokenizer.vocab_size > config.vocab_size:
+        raise BertError(
+            f"the vocabulary has {tokenizer.vocab_size} tokens, allowed: at most "
+            f"vocab_size = {config.vocab_size} of config.json"
+        )
+    if config.pad_token_id not in (None, tokenizer.pad_token_id):
+        raise BertError(
+            f"[PAD] has the id {tokenizer.pad_token_id} in the vocabulary, but "
+            f"pad_token_id = {config.pad_token_id} in config.json"
+        )

@@ -1,0 +1,149 @@
+"""The tokenizer's files: all read, and none allowed to contradict another."""
+
+import json
+
+import pytest
+from files.folders import TOKENS, VOCAB, accept, cases, make, refuse
+
+from bert_np import BertConfig, BertError
+from bert_np.added_tokens import AddedToken
+from bert_np.files.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.vocabulary import tokenizer_texts
+from bert_np.tokenizer import Tokenizer
+
+RULES = {"normalized": True, "special": False, "single_word": False}
+E1 = {"content": "[E1]", "lstrip": False, "rstrip": False, **RULES}
+SPEC = E1 | {"content": "<s>", "special": True, "normalized": False}
+WHOLE = {
+    "normalizer": {"type": "BertNormalizer", "clean_text": True, "lowercase": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "padding": {"length": 8},
+    "model": {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+        "vocab": {token: i for i, token in enumerate(TOKENS)},
+    },
+}
+JAPANESE = {"tokenizer_class": "BertJapaneseTokenizer"}
+
+
+def put(folder, vocab=VOCAB, config=None, **files):
+    """The tiny checkpoint; a file is named by its first word, or two."""
+    names = {"settings": "tokenizer_config", "special": "special_tokens_map"}
+    names |= {"added": "added_tokens", "whole": "tokenizer"}
+    texts = {f"{names[name]}.json": json.dumps(v) for name, v in files.items()}
+    texts |= {"vocab.txt": vocab} if vocab else {}
+    return make(folder, files=texts, **(config or {}))
+
+
+def entries(first, *tokens):
+    return [token | {"id": first + i} for i, token in enumerate(tokens)]
+
+
+SOURCES = [
+    {"vocab": None, "whole": WHOLE | {"added_tokens": entries(10, E1, SPEC)}},
+    {"whole": WHOLE | {"added_tokens": entries(10, E1, SPEC)}, "added": {"[E1]": 10}},
+    {"settings": {"added_tokens_decoder": {"10": E1, "11": SPEC}}},
+    {"added": {"<s>": 11, "[E1]": 10}, "special": {"extra_special_tokens": ["<s>"]}},
+    {"added": {"[E1]": 10}, "settings": {"additional_special_tokens": ["<s>"]}},
+    {"added": {"[E1]": 10}, "settings": {"extra_special_tokens": {"s": "<s>"}}},
+    {"added": {"[E1]": 10}, "special": {"bos_token": SPEC, "mask_token": "[MASK]"}},
+]
+
+
+@pytest.mark.parametrize("files", SOURCES, ids=str)
+def test_added_tokens_are_found_in_every_file(tmp_path, files):
+    tokenizer = accept(put(tmp_path / "a", **files))[0].tokenizer
+    assert tokenizer.encode("the[e1] <s>a").input_ids.tolist() == [2, 7, 10, 11, 5, 3]
+    model = load_checkpoint(tmp_path / "a")
+    save_pretrained(tmp_path / "b", *model)
+    assert load_checkpoint(tmp_path / "b").tokenizer == model.tokenizer
+    assert tokenizer.added[1] == AddedToken("<s>", special=True, normalized=False)
+
+
+def test_a_token_of_the_vocabulary_keeps_its_id_and_its_pieces(tmp_path):
+    settings = {"added_tokens_decoder": {"7": E1 | {"content": "the", "lstrip": True}}}
+    tokenizer = accept(put(tmp_path, settings=settings))[0].tokenizer
+    assert tokenizer.added == (AddedToken("the", lstrip=True, piece=True),)
+    assert (
+        tokenizer.encode("a the").offsets[2] == (1, 5) and len(tokenizer.tokens) == 10
+    )
+
+
+def whole(**changes):
+    return {"whole": WHOLE | changes}
+
+
+def settings(**values):
+    return {"settings": values}
+
+
+DECODER = {"added_tokens_decoder": {"10": E1}}
+REFUSED = [
+    ("ids", {"added": {"[E1]": 11}, "settings": DECODER}, "id 10", "added_tokens.json"),
+    (
+        "rules",
+        whole(added_tokens=entries(10, E1 | {"lstrip": True})) | settings(**DECODER),
+        "normalized, lstrip in tokenizer.json",
+        "normalized in tokenizer_config.json",
+    ),
+    ("a gap", {"added": {"[E1]": 12}}, "id 12 in added_tokens.json", "asks for 10"),
+    ("another id", {"added": {"the": 10}}, "'the' has id 10", "asks for 7"),
+    ("no id", {"added": {"the": None}}, "id None", "added_tokens.json"),
+    ("renamed", settings(mask_token="<mask>"), "mask_token = '<mask>'", "'[MASK]'"),
+    ("no list", {"special": {"extra_special_tokens": "x"}}, "= 'x', allowed: a list"),
+    ("no object", settings(added_tokens_decoder=[1]), "added_tokens_decoder = [1]"),
+    ("no content", whole(added_tokens=[{"id": 3}]), "allowed: an object with"),
+    ("no rule", whole(added_tokens=[E1 | {"id": 10, "rstrip": 1}]), "true or false"),
+    (
+        "two vocabularies",
+        {"vocab": VOCAB + "more\n"} | whole(),
+        "vocab.txt (11 tokens) and tokenizer.json (10) differ from id 10",
+    ),
+    (
+        "another order",
+        {"vocab": VOCAB.replace("a\nThe", "The\na")} | whole(),
+        "differ from id 5 on",
+    ),
+    ("another kind", whole(normalizer=None), "vocab.txt is", "normalizer.type = None"),
+    (
+        "two classes",
+        settings(tokenizer_class="BertTokenizer") | {"config": JAPANESE},
+        "'BertTokenizer' in tokenizer_config.json but 'BertJ",
+        "in config.json",
+    ),
+    ("padding", {"config": {"pad_token_id": 5}}, "[PAD] has the id 0", "= 5 in config"),
+]
+
+
+@pytest.mark.parametrize("given, words", cases(REFUSED))
+def test_what_contradicts_or_cannot_be_used_is_refused(tmp_path, given, words):
+    refuse(put(tmp_path, **given), *words)
+
+
+@pytest.mark.parametrize("name", ["settings", "config"])
+def test_another_class_leaves_no_tokenizer_and_gives_the_reason(tmp_path, name):
+    model, report = accept(put(tmp_path, **{name: JAPANESE}))
+    file = {"settings": "tokenizer_config.json", "config": "config.json"}[name]
+    reason = f"tokenizer_class = 'BertJapaneseTokenizer' in {file}"
+    assert model.tokenizer is None and report["no tokenizer"] == [reason]
+    assert "vocab.txt" in report["unused"]
+
+
+def test_what_is_overruled_or_ignored_is_reported(tmp_path):
+    values = {"do_lower_case": False, "never_split": ["x"]}
+    model, report = accept(put(tmp_path, whole=WHOLE, settings=values))
+    assert not model.tokenizer.lowercase
+    line = "tokenizer.json lowercase = True by tokenizer_config.json do_lower_case = "
+    assert report["overruled"] == [f"{line}False"]
+    ignored = ["tokenizer_config.json never_split", "tokenizer.json padding"]
+    assert report["ignored"] == ignored
+
+
+def test_an_added_token_before_the_vocabulary_cannot_be_written():
+    tokenizer = Tokenizer.from_tokens(["x", *TOKENS], added=[AddedToken("x")])
+    config = BertConfig(vocab_size=11, pad_token_id=None)
+    with pytest.raises(BertError, match="'x' must come after the vocabulary's"):
+        tokenizer_texts(tokenizer, config)
