@@ -80,6 +80,8 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
         of numbers.
     """
     rtol, atol = _check_tolerance("rtol", rtol), _check_tolerance("atol", atol)
+    if params is not None:
+        _check_tree(params)
     stages_a, stages_b = dict(leaves(trace_a)), dict(leaves(trace_b))
     common = [stage for stage in stages_a if stage in stages_b]
     if not common:
@@ -106,9 +108,16 @@ def compare(trace_a, trace_b, rtol=1e-4, atol=1e-5, *, params=None):
 
 
 def _check_tolerance(name, value):
-    if not isinstance(value, Real) or not 0 <= value <= sys.float_info.max:
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not 0 <= value <= sys.float_info.max:
         raise BertError(f"{name} = {short(value)}, allowed: a number >= 0")
     return float(value)
+
+
+def _check_tree(params):
+    if not isinstance(params, dict) or not isinstance(params.get("layers"), list):
+        kind = type(params).__name__
+        raise BertError(f"params is {kind}, allowed: the parameter tree, None")
 
 
 def _as_numbers(name, stage, values):
@@ -341,8 +350,9 @@ def _linear_mistakes(stage, stages, params):
     if source not in stages:
         return
     dense, x = dict(leaves(params)), stages[source]
-    W, b = dense[f"{path}.W"], dense[f"{path}.b"]
-    if W.shape[0] != W.shape[1]:
+    W, b = dense.get(f"{path}.W"), dense.get(f"{path}.b")
+    H = x.shape[-1:]
+    if np.shape(W) != H + H or np.shape(b) != H:
         return
     y = functional.linear(x[:, 0] if path == "pooler" else x, W.T, b)
     if stages[stage].ndim == 4:

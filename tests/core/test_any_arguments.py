@@ -64,8 +64,10 @@ PAIRS = {"logits": np.zeros((2, 2)), "labels": np.array([0, 1])}
 CALLED = {"report", "make_batch", "after_step", "run_all"}  # their errors are their own
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
+MOVED = {"pooler": {"dense": TRACE["pooler"]["dense"] + 1}}
 # What a function needs that its namesakes do not.
 OWN = {
+    "compare": {"trace_b": MOVED},
     "Tokenizer": {"tokens": TOKENIZER.tokens},
     "Tokenizer.from_tokens": {"tokens": TOKENIZER.tokens},
     "BertConfig.from_json": {"path": FOLDER / "config.json"},
