@@ -118,14 +118,17 @@ def check_schedule(step, peak, warmup_steps, total_steps, hold_steps):
 
 
 def check_float_tree(name, tree):
-    """Refuse a tree with a leaf that is no array of float32 or float64."""
+    """Return the shapes of all leaves, arrays of float32 or float64."""
+    shapes = {}
     for path, leaf in leaves(tree):
-        kind = leaf.dtype.newbyteorder("=") if is_array(leaf) else type(leaf).__name__
-        if kind not in (np.float32, np.float64):
+        if not is_array(leaf) or leaf.dtype.char not in "fd":
             where = f"{name}: {path}" if path else name
+            found = leaf.dtype if is_array(leaf) else type(leaf).__name__
             raise BertError(
-                f"{where} is {kind}, allowed: an array of float32 or float64"
+                f"{where} is {found}, allowed: an array of float32 or float64"
             )
+        shapes[path] = leaf.shape
+    return shapes
 
 
 def check_adam(params, grads, state, rate, **numbers):
@@ -134,13 +137,12 @@ def check_adam(params, grads, state, rate, **numbers):
         found = type(state).__name__
         raise BertError(f"state is {found}, allowed: what init_adam or adam returned")
     check_int("state: step", state["step"], 0)
-    check_float_tree("params", params)
-    shapes = {path: leaf.shape for path, leaf in leaves(params)}
+    shapes = check_float_tree("params", params)
     trees = {"grads": grads, "state: m": state["m"], "state: v": state["v"]}
     for name, tree in trees.items():
-        check_float_tree(name, tree)
-        found = {path: leaf.shape for path, leaf in leaves(tree)}
-        for path in [p for p in shapes | found if shapes.get(p) != found.get(p)][:1]:
+        found = check_float_tree(name, tree)
+        if found != shapes:
+            path = next(p for p in shapes | found if shapes.get(p) != found.get(p))
             raise BertError(
                 f"{name}: {path} is {found.get(path, 'missing')}, allowed: "
                 f"{shapes.get(path, 'nothing')}; the shapes are those of params"
