@@ -4,6 +4,7 @@ import platform
 import sys
 from importlib import metadata
 
+from bert_np.files.hub import fetch_command
 from bert_np.files.pretrained import MINILM, is_cached, load_pretrained
 
 OLDEST_PYTHON = (3, 10)
@@ -52,7 +53,7 @@ def environment_rows():
     toy = "found" if toy_loads() else "none"
     rows.append(("model toy", toy, toy == "found", "chapters 08, 10 to 12"))
     cached = is_cached()
-    fetch = "fetch it: python -m bert_np.files.pretrained"
+    fetch = f"fetch it: {fetch_command()}"
     purpose = "chapters 01, 02, 07 to 11, 13" if cached else fetch
     found = "found" if cached else "none"
     rows.append((f"model {MINILM.name}", found, cached, purpose))

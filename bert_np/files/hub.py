@@ -6,6 +6,7 @@ too, so that neither library fetches what the other has fetched.
 
 import hashlib
 import re
+import sys
 from pathlib import Path
 
 from bert_np.config import read_json
@@ -186,8 +187,15 @@ def _explain(error, name):
     return f"{name!r} " + meaning.format(
         error=" ".join(str(error).split()),
         kind=kinds[0],
-        ahead=f"with a network, run: python -m bert_np.files.pretrained {name}",
+        ahead=f"with a network, run: {fetch_command(name)}",
     )
+
+
+def fetch_command(name=""):
+    """Return the command that fetches a model with the Python that runs."""
+    python = sys.executable or "python"
+    python = f'"{python}"' if " " in python else python
+    return f"{python} -m bert_np.files.pretrained {name}".rstrip()
 
 
 def file_digest(path, algorithm="sha256", header=b""):

