@@ -96,11 +96,7 @@ def test_decay_spares_norms_and_biases():
     [
         ({"grads": {"W": np.ones(2)}}, r"grads: W is \(2,\), allowed: \(3,\)"),
         ({"grads": {}}, r"grads: W is missing, allowed: \(3,\)"),
-        ({"params": {"W": [1.0]}}, "params: W.0 is float, allowed: an array of float"),
         ({"params": {"W": np.arange(3)}}, "params: W is int64, allowed: an array of"),
-        ({"state": {}}, "state is dict, allowed: what init_adam or adam returned"),
-        ({"rate": np.nan}, "rate = nan, allowed: a finite number >= 0"),
-        ({"eps": 0}, "eps = 0, allowed: a number > 0"),
     ],
 )
 def test_what_adam_cannot_take(change, message):
@@ -111,8 +107,7 @@ def test_what_adam_cannot_take(change, message):
 
 
 def test_a_number_of_numpy_keeps_float32():
-    params = {"W": np.ones(3, np.float32)}
-    number = np.float64(0.5)
+    params, number = {"W": np.ones(3, np.float32)}, np.float64(0.5)
     grads, _ = clip_by_global_norm(params, number)
     moved, _ = adam(params, grads, init_adam(params), number, weight_decay=number)
     assert grads["W"].dtype == moved["W"].dtype == np.float32

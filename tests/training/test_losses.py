@@ -44,9 +44,8 @@ def test_masked_cross_entropy_is_the_mean_over_the_labels(labels, count, seed):
 
 def test_next_sentence_cross_entropy_has_two_classes():
     logits, labels = np.array([[1.0, 3.0], [2.0, 0.0]]), np.array([0, IGNORED])
-    loss, d_logits = next_sentence_cross_entropy(logits, labels)
+    loss, _ = next_sentence_cross_entropy(logits, labels)
     assert loss == pytest.approx(loss_of_row([1.0, 3.0], 0), rel=1e-12)
-    assert np.array_equal(d_logits, masked_cross_entropy(logits, labels)[1])
     with pytest.raises(BertError, match=r"shape \(2, 3\), allowed: \(B, 2\)"):
         next_sentence_cross_entropy(np.ones((2, 3)), labels)
 
