@@ -211,16 +211,16 @@ def choose_numbers(name, chosen, count):
 
 def check_size(probs):
     """Check that maps fit one screen and one page."""
-    cure = "choose fewer with layers= and heads=, or take a shorter text"
     if max(probs.shape[2:]) > MOST_TOKENS:
         raise BertError(
             f"tokens has {max(probs.shape[2:])} entries to show, at most "
-            f"{MOST_TOKENS} fit; {cure} (crop=True leaves out padding)"
+            f"{MOST_TOKENS} fit: take a shorter text, leave out padding with "
+            "crop=True, or draw each head with plot_attention"
         )
     if probs.size > MOST_VALUES:
         raise BertError(
-            f"probs has {probs.size:,} values to show, at most "
-            f"{MOST_VALUES:,} fit; {cure}"
+            f"probs has {probs.size:,} values to show, at most {MOST_VALUES:,} fit: "
+            "choose fewer with layers= and heads=, or take a shorter text"
         )
 
 

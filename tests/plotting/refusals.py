@@ -123,8 +123,10 @@ CASES = [
     *[case("0 to 2", P.attention_viewer, MAPS, WORDS, heads=x) for x in NOT_CHOSEN],
     case("axis of layers", P.attention_viewer, MAPS[0], WORDS, layers=[0]),
     case("From a batch take", P.attention_viewer, MAPS[None], WORDS),
-    case("65 entries|layers= and heads=", P.attention_viewer, np.eye(65), names(65)),
-    case("1,572,864 values|shorter", P.attention_viewer, MANY, names(64)),
+    case(
+        "65 entries|crop=True|plot_attention", P.attention_viewer, np.eye(65), names(65)
+    ),
+    case("1,572,864 values|heads=|shorter", P.attention_viewer, MANY, names(64)),
     case("41 entries|plot_attention", P.attention_table, np.eye(41), names(41)),
     case("(T, T)|[layer][batch][head]", P.plot_attention, MAPS, WORDS),
     case("(0, 0)|nothing to draw", P.plot_attention, np.ones((0, 0)), []),

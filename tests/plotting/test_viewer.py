@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from plotting.samples import ODD, PROBS, WORDS, Page, names, random_probs, ticks
 
-from bert_np.plotting import attention_table, attention_viewer, colours, hide_special
+from bert_np.plotting import (
+    attention_table,
+    attention_viewer,
+    colours,
+    hide_special,
+    plot_attention,
+)
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.viewer import ROUNDING, fixed_data, read_part, viewer_html
 
@@ -26,6 +32,17 @@ def data_of(*given, **options):
     data = json.JSONDecoder().raw_decode(script[script.rindex(", {") + 2 :])[0]
     numbers = np.frombuffer(base64.b64decode(data["values"]), dtype=np.uint8)
     return data | {"probs": numbers.reshape(data["shape"]) / 255}
+
+
+def test_what_the_viewer_advises_for_a_long_text_helps():
+    probs, tokens = np.eye(65), names(65)
+    cropped = {"attention_mask": [1] * 64 + [0], "crop": True}
+    for viewer in (
+        attention_viewer(probs, tokens, **cropped),
+        attention_viewer(probs[:64, :64], tokens[:64]),
+    ):
+        assert "64 tokens" in viewer.figure.description
+    assert "65 tokens" in plot_attention(probs, tokens).description
 
 
 # ------------------------------------------------- the rules of a viewer
