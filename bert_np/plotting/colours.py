@@ -81,3 +81,10 @@ def contrast(first, second):
 def text_colour(background):
     """Choose black or white text, whichever is clearer on a colour."""
     return max(("black", "white"), key=lambda c: contrast(c, background))
+
+
+def legible(colour, background):
+    """Mix a colour with as much black or white as makes it readable."""
+    ends = list(zip(to_rgb(colour), to_rgb(text_colour(background))))
+    mixed = [[a + s * (b - a) for a, b in ends] for s in (0, 0.2, 0.4, 0.6, 0.8, 1)]
+    return next(c for c in mixed if contrast(c, background) >= 4.5)

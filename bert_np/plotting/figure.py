@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from bert_np.errors import BertError
+from bert_np.plotting.colours import legible
 from bert_np.plotting.html import base64_text, tag
 from bert_np.plotting.labels import readable, text_style
 from bert_np.plotting.png import small_png
@@ -39,16 +40,26 @@ def own_style():
 
 
 def in_own_style(plot):
-    """Let a function that draws do so in our style, unless given an Axes."""
+    """Let a function draw in our style, or in that of an Axes it is given."""
 
     @functools.wraps(plot)
     def styled(*arguments, **options):
         if options.get("ax") is not None:
-            return plot(*arguments, **options)
+            figure = plot(*arguments, **options)
+            keep_legible(options["ax"])
+            return figure
         with own_style():
             return plot(*arguments, **options)
 
     return styled
+
+
+def keep_legible(ax):
+    """Make the coloured texts of an Axes readable on its figure."""
+    for text in (ax.xaxis.label, ax.yaxis.label, *ax.texts):
+        if text.get_color() not in ("black", "white"):  # these stand on cells
+            background = ax.figure.figure.get_facecolor()
+            text.set_color(legible(text.get_color(), background))
 
 
 class NotebookFigure(Figure):

@@ -127,6 +127,17 @@ def test_a_picture_is_saved_black_on_white_whatever_the_settings():
         assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
 
 
+@pytest.mark.parametrize("name", ON_AXES)
+@pytest.mark.parametrize("style", ["dark_background", "grayscale"])
+def test_on_axes_of_the_reader_texts_are_legible(name, style):
+    with matplotlib.rc_context(matplotlib.style.library[style]):
+        figure = Figure(figsize=(9, 5), layout="constrained")
+        draw(name, WORDS, ax=figure.subplots())
+    back, cells = figure.get_facecolor(), ("black", "white")
+    texts = [t for t in samples.texts_of(figure) if t.get_color() not in cells]
+    assert all(contrast(text.get_color(), back) >= 4.5 for text in texts)
+
+
 # ------------------------------------------------------------ the worked example
 def test_plot_steps_shows_the_worked_example():
     figure = P.plot_steps(Q, K, V, WORDS, decimals=4)
