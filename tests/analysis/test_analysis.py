@@ -423,7 +423,8 @@ def test_what_cannot_be_measured_is_refused(function, arguments, message):
 @pytest.mark.slow
 def test_heads_of_minilm(minilm):
     looked, moved = (
-        summarise_heads(ALICE, *minilm, by_norm=by_norm).means for by_norm in (0, 1)
+        summarise_heads(ALICE, *minilm, by_norm=by_norm).means
+        for by_norm in (False, True)
     )
     previous, following = looked["previous"].ravel(), looked["next"].ravel()
     assert previous[2] > 0.99 and np.delete(previous, 2).max() < 0.45

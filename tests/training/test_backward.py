@@ -250,6 +250,7 @@ def test_the_content_of_padding_does_not_matter():
             r"\(2, 4\), allowed: \(2, 5",
         ),
         (BATCH | {"input_ids": np.full((2, 5), 23)}, {}, r"input_ids\[0, 0\] = 23"),
+        (BATCH | {"input_ids": INPUT_IDS[0]}, {}, r"shape \(5,\), allowed: \(B, T"),
         (BATCH, {"parts": 3}, "parts = 3, allowed: 1..2"),
     ],
 )

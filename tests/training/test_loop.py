@@ -172,7 +172,6 @@ def test_a_failed_save_names_the_file_and_keeps_the_old_one(saved, monkeypatch):
     "change, message",
     [
         ({"history": [{"loss": None}]}, "history: loss holds object"),
-        ({"history": [{"loss": 1.0}, {}]}, "not what train_step returns .'loss'"),
         ({"params": {"W": [1]}}, "run: params.W.0 is int, allowed: an array of float"),
     ],
 )
@@ -242,7 +241,7 @@ def test_a_checkpoint_is_not_overwritten(saved):
         ({"steps": 1}, r"warmup_steps, hold_steps = \(2, 0\), steps = 1"),
         ({"hold_steps": 8}, r"= \(2, 8\), steps = 9, allowed"),
         ({"steps": 9.5}, "steps = 9.5, allowed"),
-        ({"peak_rate": float("nan")}, "peak_rate = nan"),
+        ({"peak_rate": np.float32(1)}, "peak_rate = .*allowed: a number >= 0"),
         ({"parts": 2.0}, "parts = 2.0, allowed: an int >= 1"),
         ({"beta2": 1}, "beta2 = 1, allowed: less than 1"),
     ],

@@ -75,6 +75,7 @@ def test_count_right():
         (np.ones((2, 23)), np.array([-1, 0]), "label -1, allowed: 0..22, or -100"),
         (np.ones((2, 2)), np.array([0.0, 1.0]), "dtype float64, allowed: integers"),
         (np.ones((2, 2)), np.array([0, 1, 2]), r"shape \(3,\), allowed: \(2,\)"),
+        (np.ones((2, 0)), np.array([0, 0]), r"\(2, 0\), allowed: .* V >= 1"),
         (np.ones((2, 2)), [0, 1], "labels is list, allowed: numpy.ndarray"),
     ],
 )
