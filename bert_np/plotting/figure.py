@@ -73,10 +73,12 @@ class NotebookFigure(Figure):
     description = ""
 
     def draw(self, renderer):
+        """Draw in our style: ticks are made only now."""
         with own_style():
             super().draw(renderer)
 
     def savefig(self, *arguments, **options):
+        """Save with the figure's own background, whatever the settings."""
         options = {"facecolor": "auto", "edgecolor": "auto"} | options
         with own_style():
             super().savefig(*arguments, **options)
