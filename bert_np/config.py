@@ -17,6 +17,27 @@ SIZES = (
     "max_position_embeddings",
     "type_vocab_size",
 )
+# How one vector is made of a text, in the order in which several are joined.
+POOLINGS = (
+    "cls",
+    "max",
+    "mean",
+    "mean_sqrt_len_tokens",
+    "weightedmean",
+    "lasttoken",
+)
+# Keys of a config.json that are checked, though they are no fields.
+CHECKED = (
+    "model_type",
+    "architectures",
+    "is_decoder",
+    "add_cross_attention",
+    "position_embedding_type",
+    "pruned_heads",
+    "quantization_config",
+    "embedding_size",
+    "tokenizer_class",
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +45,9 @@ class BertConfig:
     """The sizes and switches of a BERT; the defaults are BERT-Base.
 
     Field names are those of HuggingFace's ``config.json``. A value that
-    no BERT can have raises BertError.
+    no BERT can have raises BertError. One field is not HuggingFace's:
+    `pooling` says how embed_sentences makes one vector of a text; several
+    ways are joined by "+", as in "cls+mean".
 
     Source: Devlin et al. 2018, section 3 (sizes) and appendix A.2
     (dropout, GELU).
@@ -43,6 +66,7 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = 1e-12
     pad_token_id: int | None = 0
+    pooling: str = "mean"
 
     def __post_init__(self):
         for name in SIZES:
@@ -62,6 +86,7 @@ class BertConfig:
         _require_number("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1", 0.0, 1.0)
         if self.layer_norm_eps in (0, 1):
             _refuse("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1")
+        check_pooling(self.pooling)
         if self.pad_token_id is not None:
             self._check_pad_token_id()
 
@@ -96,7 +121,9 @@ class BertConfig:
         """Read the entries of a ``config.json``.
 
         Keys that do not change BERT's mathematics are ignored. Those that
-        announce another architecture are refused.
+        announce another architecture are refused, and so is a misspelled
+        key. The sizes must be given, except type_vocab_size; other
+        fields that are absent take their defaults.
 
         Parameters
         ----------
@@ -106,12 +133,14 @@ class BertConfig:
         Raises
         ------
         BertError
-            If the model is not a BERT, or a value is impossible.
+            If the model is not a BERT, a size is missing, or a value is
+            impossible.
         """
         if not isinstance(values, dict):
             _refuse("config", values, "a JSON object")
         _require_bert(values)
         _refuse_other_architectures(values)
+        _require_sizes(values)
         known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
         return cls(**known)
 
@@ -122,13 +151,23 @@ class BertConfig:
 
     def to_dict(self):
         """The fields as a dict that ``from_dict`` and HuggingFace read."""
-        return {"model_type": "bert", **asdict(self)}
+        values = {"model_type": "bert", **asdict(self)}
+        if self.pooling == BertConfig.pooling:
+            del values["pooling"]
+        return values
 
 
 def require_config(config):
     """Refuse what is not a BertConfig."""
     if not isinstance(config, BertConfig):
         raise BertError(f"config is {type(config).__name__}, allowed: BertConfig")
+
+
+def check_pooling(pooling):
+    """Refuse what is not one of POOLINGS, or several joined by "+"."""
+    ways = pooling.split("+") if isinstance(pooling, str) else []
+    if not ways or not set(ways) <= {*POOLINGS} or len(set(ways)) < len(ways):
+        _refuse("pooling", pooling, f"one or more, joined by '+', of {POOLINGS}")
 
 
 def read_json(path):
@@ -217,6 +256,21 @@ def _refuse_other_architectures(values):
     size = values.get("embedding_size")
     if size is not None and size != values.get("hidden_size", BertConfig.hidden_size):
         _refuse("config embedding_size", size, "the same as hidden_size")
+
+
+def _require_sizes(values):
+    """Refuse a misspelled key, and sizes that are left out."""
+    from difflib import get_close_matches  # `import bert_np` stays quick
+
+    absent = [name for name in BertConfig.__dataclass_fields__ if name not in values]
+    for key in values.keys() - BertConfig.__dataclass_fields__.keys() - {*CHECKED}:
+        for meant in get_close_matches(key, absent, n=1, cutoff=0.82):
+            raise BertError(f"config has the key {short(key)}; did you mean {meant!r}?")
+    missing = [name for name in SIZES[:-1] if name in absent]
+    if missing:
+        raise BertError(
+            f"config lacks {', '.join(missing)}: a file must give each size"
+        )
 
 
 def _require_size(name, value):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_np.config import check_pooling
 from bert_np.errors import BertError, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
@@ -89,11 +90,13 @@ def next_sentence(a, b, params, config, tokenizer):
     return float(softmax(logits.astype(np.float64))[0, 0])
 
 
-def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_size=32):
+def embed_sentences(
+    texts, params, config, tokenizer, max_length=None, batch_size=32, pooling=None
+):
     """Give each text one vector; the cosine of two is their dot product.
 
-    The mean of the last hidden states over the real tokens, [CLS] and
-    [SEP] included, scaled to length 1.
+    The last hidden states of the real tokens, [CLS] and [SEP] included,
+    are pooled, and the result is scaled to length 1.
 
     Parameters
     ----------
@@ -107,10 +110,17 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
         cuts at 256 for all-MiniLM-L6-v2.
     batch_size : int
         How many texts, of similar length, are run together.
+    pooling : str, optional
+        "mean" over the tokens; "cls", the vector of [CLS]; "max", the
+        largest value in each place; "mean_sqrt_len_tokens", the sum
+        divided by the root of the number of tokens; "weightedmean",
+        weighted by 1, 2, 3, ...; "lasttoken", the vector of [SEP].
+        Several are joined by "+": "cls+mean" gives vectors of length 2H.
+        None: config.pooling, which is what the model's folder asks for.
 
     Returns
     -------
-    ndarray of shape (N, H)
+    ndarray of shape (N, H), or wider for several poolings
         Row i belongs to texts[i]. Ten batches or more show a progress
         bar.
 
@@ -122,8 +132,11 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
     if not isinstance(texts, (list, tuple)):
         raise BertError(f"texts is {type(texts).__name__}, allowed: a list of str")
     prepared = prepare(params, config)
-    dtype = params["embeddings"]["word"].dtype
-    vectors = np.zeros((len(texts), config.hidden_size), dtype.newbyteorder("="))
+    pooling = config.pooling if pooling is None else pooling
+    check_pooling(pooling)
+    ways = pooling.split("+")
+    dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
+    vectors = np.zeros((len(texts), config.hidden_size * len(ways)), dtype)
     encodings = [tokenizer.encode(text, max_length=max_length) for text in texts]
     _check_lengths(encodings, config.max_position_embeddings)
     by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].tokens))
@@ -135,8 +148,9 @@ def embed_sentences(texts, params, config, tokenizer, max_length=None, batch_siz
             **batch.inputs, prepared=prepared, config=config, return_attention=False
         )
         hidden = out["last_hidden_state"]
-        vectors[rows] = _mean_over_tokens(hidden, batch.attention_mask)
-    return vectors
+        pools = [_pool(hidden, batch.attention_mask, way) for way in ways]
+        vectors[rows] = np.concatenate(pools, axis=-1)  # (B, H) or wider
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
 def _check_lengths(encodings, most):
@@ -149,11 +163,21 @@ def _check_lengths(encodings, most):
             )
 
 
-def _mean_over_tokens(hidden, attention_mask):
-    """The mean of the real tokens' vectors, scaled to length 1: (B, H)."""
+def _pool(hidden, attention_mask, way):
+    """Make one vector of each text's real tokens: (B, H)."""
     real = attention_mask[:, :, None].astype(hidden.dtype)
-    mean = (hidden * real).sum(axis=1) / real.sum(axis=1)
-    return mean / np.linalg.norm(mean, axis=-1, keepdims=True)
+    length = real.sum(axis=1)  # (B, 1)
+    if way == "cls":
+        return hidden[:, 0]
+    if way == "lasttoken":
+        return hidden[np.arange(len(hidden)), attention_mask.sum(axis=1) - 1]
+    if way == "max":
+        return np.where(real > 0, hidden, -np.inf).max(axis=1)
+    if way == "weightedmean":
+        weights = real * np.arange(1, hidden.shape[1] + 1, dtype=hidden.dtype)[:, None]
+        return (hidden * weights).sum(axis=1) / weights.sum(axis=1)
+    total = (hidden * real).sum(axis=1)
+    return total / (length if way == "mean" else np.sqrt(length))
 
 
 def _run(batch, params, config):

@@ -25,6 +25,7 @@ import numpy as np
 
 from bert_np.config import BertConfig, read_json
 from bert_np.errors import BertError, short
+from bert_np.files.notes import note_config, note_other_files, read_pooling
 from bert_np.files.vocabulary import (
     TOKENIZER_FILES,
     check_agrees,
@@ -87,7 +88,7 @@ BODY = re.compile(r"(.*?)((?:embeddings|encoder\.layer|pooler\.dense)\..*)", re.
 OTHER_HEADS = ("classifier.", "qa_outputs.")
 UNUSED = ("cls.", *OTHER_HEADS)
 # What the report says about other files than the weights.
-NOTES = ("unused", "no tokenizer", "overruled", "ignored")
+NOTES = ("unused", "no tokenizer", "overruled", "defaults", "ignored")
 
 
 def huggingface_name(path):
@@ -128,7 +129,7 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     report : dict, optional
         A dict to fill with lists of str under the keys "files",
         "renamed", "converted", "tied", "dropped", "unused", "absent",
-        "no tokenizer", "overruled" and "ignored". Print it with
+        "no tokenizer", "overruled", "defaults" and "ignored". Print it with
         format_report.
 
     Returns
@@ -144,12 +145,8 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
     folder = check_folder(folder)
-    values = read_json(own_file(folder, "config.json"))
-    config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
+    config, tokenizer, notes = _load_texts(folder)
     headers = read_headers(folder)
-    tokenizer = load_tokenizer(folder, values, notes)
-    if tokenizer is not None:
-        check_agrees(tokenizer, config)
     found = {name: header[name] for header in headers.values() for name in header}
     places, shapes = _place(found, config)
     dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
@@ -165,6 +162,19 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         report.update(tensors | notes)
     params = map_leaves(lambda path, _: arrays[path], shapes)
     return Pretrained(params, config, tokenizer)
+
+
+def _load_texts(folder):
+    """Read all files but the weights: (config, tokenizer, notes)."""
+    values = read_json(own_file(folder, "config.json"))
+    config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
+    config = replace(config, pooling=read_pooling(folder, config.pooling))
+    note_config(values, config, notes)
+    note_other_files(folder, notes)
+    tokenizer = load_tokenizer(folder, values, notes)
+    if tokenizer is not None:
+        check_agrees(tokenizer, config)
+    return config, tokenizer, notes
 
 
 def _place(found, config):

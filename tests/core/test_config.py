@@ -9,7 +9,17 @@ import pytest
 from bert_np import BertConfig, BertError
 from bert_np.config import SIZES, parse_json, read_json
 
-BERT = {"model_type": "bert"}
+BERT = BertConfig().to_dict()
+
+
+def without(name):
+    return {k: v for k, v in BERT.items() if k != name}
+
+
+def test_what_a_file_may_leave_out_takes_its_default():
+    optional = BERT.keys() - {"model_type", *SIZES[:-1]}
+    small = {k: v for k, v in BERT.items() if k not in optional} | {"vocab_size": 5}
+    assert BertConfig.from_dict(small | {"eos_token_id": 3}) == BertConfig(5)
 
 
 def test_the_defaults_are_bert_base():
@@ -31,7 +41,8 @@ def test_a_config_cannot_be_changed():
 @pytest.mark.parametrize(
     "values",
     [
-        {"architectures": ["BertForMaskedLM"]},
+        {k: v for k, v in BERT.items() if k != "model_type"}
+        | {"architectures": ["BertForMaskedLM"]},
         BERT | {"position_embedding_type": "absolute", "is_decoder": False},
         BERT | {"pruned_heads": {}, "quantization_config": None, "embedding_size": 768},
         BERT | {"transformers_version": "5.24.0", "use_cache": True, "id2label": {}},
@@ -53,6 +64,7 @@ IMPOSSIBLE = [  # (name of a field, values, what the message says)
     ("layer_norm_eps", (0, 1, 1.5, -1e-12, NAN, HUGE, "1e-12", None, True), "0 < eps"),
     ("initializer_range", (-0.02, NAN, INFINITY, HUGE, "0.02"), "a finite number >= 0"),
     ("num_attention_heads", (5,), "must divide.*768"),
+    ("pooling", ("best", "", "mean+mean", None, 3), "one or more, joined by '.'"),
     ("pad_token_id", (-1, 30522, 0.0, False, "0"), r"None or an int in 0\.\.30521"),
     *[
         (size, (0, -1, True, "50", 12.0, None), "allowed: an int >= 1")
@@ -86,6 +98,11 @@ def test_a_value_that_no_bert_can_have_is_refused(name, values, allowed):
         (BERT | {"embedding_size": 128}, "embedding_size = 128.*hidden_size"),
         (BERT | {"hidden_act": "x" * 10_000}, r"'xxx.*\.\.\., allowed: one of gelu"),
         ([BERT], "^config = .*, allowed: a JSON object"),
+        (without("num_attention_heads"), "^config lacks num_attention_heads: "),
+        (
+            without("hidden_act") | {"hidden_actt": "relu"},
+            "the key 'hidden_actt'; did you mean 'hidden_act'",
+        ),
     ],
 )
 def test_another_architecture_is_refused(values, message):

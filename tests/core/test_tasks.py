@@ -1,5 +1,6 @@
 """Text to answers: masked words, next sentence, sentence vectors."""
 
+import dataclasses
 import json
 import math
 
@@ -66,6 +67,32 @@ def test_sentence_vectors_do_not_depend_on_company():
     assert embed_sentences([], *TOY).shape == (0, 8)
 
 
+POOLED = {
+    "cls": lambda rows: rows[0],
+    "max": lambda rows: rows.max(axis=0),
+    "mean": lambda rows: rows.mean(axis=0),
+    "mean_sqrt_len_tokens": lambda rows: rows.sum(axis=0) / len(rows) ** 0.5,
+    "weightedmean": lambda rows: np.average(
+        rows, axis=0, weights=range(1, len(rows) + 1)
+    ),
+    "lasttoken": lambda rows: rows[-1],
+}
+
+
+@pytest.mark.parametrize("pooling", [*POOLED, "cls+mean_sqrt_len_tokens"])
+def test_every_pooling_is_computed_over_the_real_tokens(pooling):
+    texts = ["the cat sat.", "cat", "the the the cats"]
+    vectors = embed_sentences(texts, *TOY, pooling=pooling)
+    asked = TOY._replace(config=dataclasses.replace(CONFIG, pooling=pooling))
+    np.testing.assert_array_equal(vectors, embed_sentences(texts, *asked))
+    for text, vector in zip(texts, vectors):
+        inputs = TOY.tokenizer.encode(text).inputs
+        rows = bert_np.bert(**inputs, params=PARAMS, config=CONFIG)["last_hidden_state"]
+        wanted = np.concatenate([POOLED[way](rows[0]) for way in pooling.split("+")])
+        wanted /= np.linalg.norm(wanted)
+        np.testing.assert_allclose(vector, wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "task, arguments, message",
     [
@@ -85,6 +112,7 @@ def test_sentence_vectors_do_not_depend_on_company():
         (embed_sentences, (["the"], PARAMS, CONFIG, None), "vocab.txt"),
         (embed_sentences, ("the cat", *TOY), "^texts is str, allowed: a list of str"),
         (embed_sentences, (["the"], *TOY, None, 0), "^batch_size = 0"),
+        (embed_sentences, (["the"], *TOY, None, 9, "best"), "^pooling = 'best'"),
         (embed_sentences, (["the", 3], *TOY), "int"),
         (
             embed_sentences,

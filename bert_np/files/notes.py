@@ -1,0 +1,96 @@
+"""What else a folder says: pooling, defaults, and what is left aside.
+
+A folder of sentence-transformers lists its modules in modules.json: the
+transformer, which lies in the folder itself; Pooling, in a folder of its
+own, usually 1_Pooling; and perhaps Normalize, which scales to length 1.
+"""
+
+import os
+from contextlib import suppress
+
+from bert_np.config import CHECKED, BertConfig, check_pooling, read_json
+from bert_np.errors import BertError, short
+from bert_np.files.vocabulary import TOKENIZER_FILES
+from bert_np.files.weights import INDEX, own_file, read_object
+
+MODULES, POOLING = "modules.json", "1_Pooling"
+OLD_KEYS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+
+
+def read_pooling(folder, said):
+    """Return the pooling that a folder of sentence-transformers asks for.
+
+    `said` is the pooling of config.json, which the folder must not
+    contradict; without either it is "mean".
+    """
+    where = f"{_pooling_folder(folder)}/config.json"
+    values = read_object(folder, where)
+    if values is None:
+        return said
+    pooling = _pooling(values, where)
+    if said not in (pooling, BertConfig.pooling):
+        raise BertError(
+            f"pooling = {said!r} in config.json, but {pooling!r} in {where}"
+        )
+    return pooling
+
+
+def _pooling_folder(folder):
+    """Return the name of the folder with the pooling, and check the modules."""
+    if not os.path.lexists(folder / MODULES):
+        return POOLING
+    modules = read_json(own_file(folder, MODULES))
+    if not isinstance(modules, list) or not all(isinstance(m, dict) for m in modules):
+        raise BertError(f"{MODULES} = {short(modules)}, allowed: a list of objects")
+    kinds = [str(module.get("type")).rsplit(".", 1)[-1] for module in modules]
+    if kinds not in (
+        ["Transformer", "Pooling"],
+        ["Transformer", "Pooling", "Normalize"],
+    ):
+        raise BertError(
+            f"{MODULES} lists {short(kinds, 100)}, allowed: Transformer, Pooling and "
+            f"perhaps Normalize; without {MODULES} the transformer alone is loaded"
+        )
+    path = modules[1].get("path")
+    if not isinstance(path, str) or path in ("", ".", "..") or "/" in path:
+        raise BertError(f"{MODULES}: path {short(path)}, allowed: a folder's name")
+    own_file(folder, f"{path}/config.json")
+    return path
+
+
+def _pooling(values, where):
+    """Read the pooling's config.json, in its old or its new form."""
+    modes = values.get("pooling_mode")
+    if modes is None:
+        modes = [way for key, way in OLD_KEYS.items() if values.get(key)] or ["mean"]
+    modes = modes if isinstance(modes, list) else [modes]
+    try:
+        check_pooling("+".join(map(str, modes)))
+    except BertError as error:
+        raise BertError(f"{where}: {error}") from None
+    return "+".join(modes)
+
+
+def note_config(values, config, notes):
+    """Note the defaults that were taken, and the keys of no use."""
+    fields = [name for name in BertConfig.__dataclass_fields__ if name != "pooling"]
+    notes["defaults"] += [
+        f"{name} = {getattr(config, name)!r}" for name in fields if name not in values
+    ]
+    known = {*fields, *CHECKED, "pooling"}
+    notes["ignored"] += [f"config.json {k}" for k in values if k not in known]
+
+
+def note_other_files(folder, notes):
+    """Note the JSON files of the folder that nobody reads."""
+    known = {"config.json", MODULES, INDEX, *TOKENIZER_FILES}
+    with suppress(OSError):  # a folder may be read but not listed
+        names = {name for name in os.listdir(folder) if name.endswith(".json")}
+        notes["ignored"] += sorted(names - known)
