@@ -375,6 +375,12 @@ def save_pretrained(folder, params, config, tokenizer=None):
     for name in sorted(stale):
         if os.path.lexists(folder / name):
             raise BertError(f"{name} of another model is in {str(folder)!r}; remove it")
+    asked = read_pooling(folder, config.pooling)
+    if asked != config.pooling:
+        raise BertError(
+            f"config.pooling = {config.pooling!r}, but the pooling of another model in "
+            f"{str(folder)!r} is {asked!r}; remove that"
+        )
     _write_all(folder, params, texts)
 
 

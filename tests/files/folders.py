@@ -21,6 +21,18 @@ TENSORS = dict(sorted(load(RAW).items()))  # name -> array
 CONFIG = json.loads((TINY / "config.json").read_text("utf-8"))
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "The", "the", "##m", "é"]
 VOCAB = "".join(f"{token}\n" for token in TOKENS)
+WHOLE = {  # a tokenizer.json
+    "normalizer": {"type": "BertNormalizer", "clean_text": True, "lowercase": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "padding": {"length": 8},
+    "model": {
+        "type": "WordPiece",
+        "unk_token": "[UNK]",
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+        "vocab": {token: i for i, token in enumerate(TOKENS)},
+    },
+}
 WORD = "bert.embeddings.word_embeddings.weight"
 QUERY = "bert.encoder.layer.0.attention.self.query.weight"
 INNER = "bert.encoder.layer.1.intermediate.dense.weight"

@@ -6,12 +6,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from files.folders import CONFIG, RAW, TENSORS, VOCAB, arrays_of, attempt, make, pack
+from files.folders import (
+    CONFIG,
+    RAW,
+    TENSORS,
+    VOCAB,
+    WHOLE,
+    arrays_of,
+    attempt,
+    make,
+    pack,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load
 
 from bert_np import BertConfig, BertError
+from bert_np.files.checkpoint import load_checkpoint
 from bert_np.functional import ACTIVATIONS
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
 from bert_np.tree import leaves
@@ -153,7 +164,60 @@ def rename(name):
     return name.replace("predictions.decoder.bias", "predictions.bias")
 
 
+# ------------------------------------------------- the tokenizer's files
+ENTRY = st.fixed_dictionaries(
+    {"content": mostly(st.sampled_from(["a", "[E1]", "é", "[MASK]", "", "\0"]))},
+    optional={
+        "id": mostly(st.integers(3, 12)),
+        "lstrip": mostly(st.booleans()),
+        "special": mostly(st.booleans()),
+    },
+)
+WORDS = st.lists(mostly(ENTRY | st.sampled_from(["[E1]", "<s>"])), max_size=2)
+SETTINGS = st.fixed_dictionaries(
+    {},
+    optional={
+        "tokenizer_class": mostly(st.just("BertTokenizer")),
+        "mask_token": mostly(ENTRY | st.just("[MASK]")),
+        "extra_special_tokens": mostly(WORDS),
+        "added_tokens_decoder": mostly(
+            st.dictionaries(
+                mostly(st.just("10"), st.text(max_size=3)), ENTRY, max_size=2
+            )
+        ),
+        "strip_accents": mostly(st.booleans()),
+    },
+)
+FILES = st.fixed_dictionaries(
+    {"vocab.txt": st.just(VOCAB)},
+    optional={
+        "tokenizer_config.json": mostly(SETTINGS),
+        "special_tokens_map.json": mostly(SETTINGS),
+        "added_tokens.json": mostly(
+            st.dictionaries(st.sampled_from(["[E1]", "a", "b"]), mostly(st.just(10)))
+        ),
+        "tokenizer.json": mostly(
+            WORDS.map(lambda words: WHOLE | {"added_tokens": words})
+        ),
+        "modules.json": mostly(
+            st.lists(st.dictionaries(st.sampled_from(["type", "path"]), JSON))
+        ),
+    },
+)
+
+
+def check_tokenizer_files(files):
+    texts = {n: t if n == "vocab.txt" else json.dumps(t) for n, t in files.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        model = outcome(load_checkpoint, make(Path(folder), files=texts))
+    if model is not None and model.tokenizer is not None:
+        found = model.tokenizer.encode("a [E1] b é[MASK]")
+        assert len(found.tokens) == len(found.offsets) > 3
+        assert found.input_ids.max() < model.config.vocab_size
+
+
 CASES = {
+    check_tokenizer_files: FILES,
     check_vocabulary: st.binary() | TEXTS,
     check_config: mostly(CHANGES.map(lambda changes: CONFIG | changes)),
     check_checkpoint: st.tuples(mostly(st.none(), HEADERS), EDITS, EDITS, EDITS)

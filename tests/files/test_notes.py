@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from files.folders import CONFIG, VOCAB, accept, cases, make, refuse
 
-from bert_np import embed_sentences
+from bert_np import BertError, embed_sentences
 from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 
 KINDS = ("Transformer", "Pooling", "Normalize", "Dense")
@@ -71,6 +71,13 @@ REFUSED = [
 @pytest.mark.parametrize("given, words", cases(REFUSED))
 def test_modules_that_are_not_applied_are_refused(tmp_path, given, words):
     refuse(put(tmp_path, **given), *words)
+
+
+def test_a_model_is_not_saved_beside_the_pooling_of_another(tmp_path):
+    params, config, _ = load_checkpoint(make(tmp_path / "a"))
+    folder = put(tmp_path / "b", {"pooling_mode": "cls"})
+    with pytest.raises(BertError, match="= 'mean', but .* is 'cls'; remove that"):
+        save_pretrained(folder, params, config)
 
 
 def test_modules_must_be_a_list(tmp_path):

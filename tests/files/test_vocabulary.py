@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from files.folders import TOKENS, VOCAB, accept, cases, make, refuse
+from files.folders import TOKENS, VOCAB, WHOLE, accept, cases, make, refuse
 
 from bert_np import BertConfig, BertError
 from bert_np.added_tokens import AddedToken
@@ -14,18 +14,6 @@ from bert_np.tokenizer import Tokenizer
 RULES = {"normalized": True, "special": False, "single_word": False}
 E1 = {"content": "[E1]", "lstrip": False, "rstrip": False, **RULES}
 SPEC = E1 | {"content": "<s>", "special": True, "normalized": False}
-WHOLE = {
-    "normalizer": {"type": "BertNormalizer", "clean_text": True, "lowercase": True},
-    "pre_tokenizer": {"type": "BertPreTokenizer"},
-    "padding": {"length": 8},
-    "model": {
-        "type": "WordPiece",
-        "unk_token": "[UNK]",
-        "continuing_subword_prefix": "##",
-        "max_input_chars_per_word": 100,
-        "vocab": {token: i for i, token in enumerate(TOKENS)},
-    },
-}
 JAPANESE = {"tokenizer_class": "BertJapaneseTokenizer"}
 
 
