@@ -26,66 +26,35 @@ OURS = Tokenizer.from_tokens([*WORDS, *NEW], added=ADDED)
 CASES = [
     (
         "The [E1]covid[e1] in New  York, new york.",
-        [10, 16, 17, 16, 1, 11, 12, 1, 18, 15],
-        [
-            (0, 3),
-            (4, 8),
-            (8, 13),
-            (13, 17),
-            (18, 20),
-            (21, 24),
-            (26, 30),
-            (30, 31),
-            (32, 40),
-            (40, 41),
-        ],
+        "10 16 17 16 1 11 12 1 18 15",
+        "0:3 4:8 8:13 13:17 18:20 21:24 26:30 30:31 32:40 40:41",
         True,
     ),
-    (
-        "COVIDs sw swan",
-        [17, 1, 6, 6, 7],
-        [(0, 5), (5, 6), (7, 9), (10, 12), (12, 14)],
-        True,
-    ),
-    (
-        "a\t lft  .<SPEC>sw",
-        [1, 20, 15, 19, 6],
-        [(0, 1), (1, 8), (8, 9), (9, 15), (15, 17)],
-        True,
-    ),
+    ("COVIDs sw swan", "17 1 6 6 7", "0:5 5:6 7:9 10:12 12:14", True),
+    ("a\t lft  .<SPEC>sw", "1 20 15 19 6", "0:1 1:8 8:9 9:15 15:17", True),
     (
         "the thes .the\u0301 the",
-        [10, 10, 9, 15, 10, 10],
-        [(0, 3), (4, 7), (7, 8), (9, 10), (10, 13), (15, 18)],
+        "10 10 9 15 10 10",
+        "0:3 4:7 7:8 9:10 10:13 15:18",
         True,
     ),
-    ("中中[中]", [21, 21, 13, 21, 14], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)], True),
-    (" [MASK] [MASK].", [4, 4, 15], [(0, 7), (7, 14), (14, 15)], True),
+    ("中中[中]", "21 21 13 21 14", "0:1 1:2 2:3 3:4 4:5", True),
+    (" [MASK] [MASK].", "4 4 15", "0:7 7:14 14:15", True),
     (
         "<SPEC> 中 [MASK] covid lft",
-        [1, 1, 1, 1, 13, 1, 14, 17, 20],
-        [
-            (0, 1),
-            (1, 5),
-            (5, 6),
-            (7, 8),
-            (9, 10),
-            (10, 14),
-            (14, 15),
-            (16, 21),
-            (21, 25),
-        ],
+        "1 1 1 1 13 1 14 17 20",
+        "0:1 1:5 5:6 7:8 9:10 10:14 14:15 16:21 21:25",
         False,
     ),
-    ("NEW YO\u0301RK \u0301[E1", [18, 13, 1], [(0, 9), (11, 12), (12, 14)], True),
+    ("NEW YO\u0301RK \u0301[E1", "18 13 1", "0:9 11:12 12:14", True),
 ]
 
 
 @pytest.mark.parametrize("text, ids, offsets, flag", CASES)
 def test_stored_cases(text, ids, offsets, flag):
     found = OURS.encode(text, allow_special=flag)
-    assert found.input_ids.tolist() == [2, *ids, 3]
-    assert found.offsets == [(0, 0), *offsets, (0, 0)]
+    assert found.input_ids.tolist() == [2, *map(int, ids.split()), 3]
+    assert " ".join(f"{a}:{b}" for a, b in found.offsets[1:-1]) == offsets
     assert OURS.tokenize(text, flag) == found.tokens[1:-1]
 
 

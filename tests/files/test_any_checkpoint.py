@@ -165,51 +165,29 @@ def rename(name):
 
 
 # ------------------------------------------------- the tokenizer's files
-ENTRY = st.fixed_dictionaries(
-    {"content": mostly(st.sampled_from(["a", "[E1]", "é", "[MASK]", "", "\0"]))},
-    optional={
-        "id": mostly(st.integers(3, 12)),
-        "lstrip": mostly(st.booleans()),
-        "special": mostly(st.booleans()),
-    },
-)
-WORDS = st.lists(mostly(ENTRY | st.sampled_from(["[E1]", "<s>"])), max_size=2)
-SETTINGS = st.fixed_dictionaries(
-    {},
-    optional={
-        "tokenizer_class": mostly(st.just("BertTokenizer")),
-        "mask_token": mostly(ENTRY | st.just("[MASK]")),
-        "extra_special_tokens": mostly(WORDS),
-        "added_tokens_decoder": mostly(
-            st.dictionaries(
-                mostly(st.just("10"), st.text(max_size=3)), ENTRY, max_size=2
-            )
-        ),
-        "strip_accents": mostly(st.booleans()),
-    },
-)
-FILES = st.fixed_dictionaries(
-    {"vocab.txt": st.just(VOCAB)},
-    optional={
-        "tokenizer_config.json": mostly(SETTINGS),
-        "special_tokens_map.json": mostly(SETTINGS),
-        "added_tokens.json": mostly(
-            st.dictionaries(st.sampled_from(["[E1]", "a", "b"]), mostly(st.just(10)))
-        ),
-        "tokenizer.json": mostly(
-            WORDS.map(lambda words: WHOLE | {"added_tokens": words})
-        ),
-        "modules.json": mostly(
-            st.lists(st.dictionaries(st.sampled_from(["type", "path"]), JSON))
-        ),
-    },
-)
+CONTENTS = st.sampled_from(["a", "[E1]", "é", "[MASK]", "", "\0"])
+RULES = {"id": mostly(st.integers(3, 12)), "lstrip": mostly(st.booleans())}
+ENTRY = st.fixed_dictionaries({"content": mostly(CONTENTS)}, optional=RULES)
+ENTRIES_BY_ID = st.dictionaries(st.just("10") | st.text(max_size=3), ENTRY, max_size=2)
+KEYS = {"mask_token": mostly(ENTRY), "added_tokens_decoder": mostly(ENTRIES_BY_ID)}
+KEYS["extra_special_tokens"] = mostly(st.lists(ENTRY | CONTENTS, max_size=2))
+SETTINGS = mostly(st.fixed_dictionaries({}, optional=KEYS))
+ADDED = mostly(st.lists(ENTRY, max_size=2)).map(lambda found: {"added_tokens": found})
+FILES = {
+    "tokenizer_config.json": SETTINGS,
+    "special_tokens_map.json": SETTINGS,
+    "added_tokens.json": mostly(st.dictionaries(CONTENTS, st.just(10), max_size=1)),
+    "tokenizer.json": mostly(ADDED.map(lambda added: WHOLE | added)),
+    "modules.json": JSON,
+}
 
 
 def check_tokenizer_files(files):
-    texts = {n: t if n == "vocab.txt" else json.dumps(t) for n, t in files.items()}
+    texts = {name: json.dumps(values) for name, values in files.items()}
     with tempfile.TemporaryDirectory() as folder:
-        model = outcome(load_checkpoint, make(Path(folder), files=texts))
+        model = outcome(
+            load_checkpoint, make(Path(folder), files=texts | {"vocab.txt": VOCAB})
+        )
     if model is not None and model.tokenizer is not None:
         found = model.tokenizer.encode("a [E1] b é[MASK]")
         assert len(found.tokens) == len(found.offsets) > 3
@@ -217,7 +195,7 @@ def check_tokenizer_files(files):
 
 
 CASES = {
-    check_tokenizer_files: FILES,
+    check_tokenizer_files: st.fixed_dictionaries({}, optional=FILES),
     check_vocabulary: st.binary() | TEXTS,
     check_config: mostly(CHANGES.map(lambda changes: CONFIG | changes)),
     check_checkpoint: st.tuples(mostly(st.none(), HEADERS), EDITS, EDITS, EDITS)
