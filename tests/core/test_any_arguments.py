@@ -56,7 +56,7 @@ RUN = run.start_run(PARAMS, RNG)
 RIGHT |= {"batch": BATCH, "make_batch": lambda rng: BATCH, "settings": SETTINGS}
 RIGHT |= {"run": RUN, "grads": PARAMS, "state": RUN["adam"], "path": "run.npz"}
 RIGHT |= {"rate": 0.1, "max_norm": 1.0, "labels": np.array([[1, -100]]), "step": 0}
-RIGHT |= {"special_ids": range(5), "mask_id": 4, "vocab_size": 9}
+RIGHT |= {"special_ids": range(5), "mask_id": 4, "vocab_size": 9, "pad_token_id": 0}
 RIGHT |= {"peak": 1.0, "warmup_steps": 1, "total_steps": 2}
 RIGHT |= {"amounts": {"a": 1}, "curves": [1, 2], "ndim": 2, "num_heads": 2}
 RIGHT |= dict.fromkeys(("word", "position", "segment", "output", "x"), np.eye(5, 4))
@@ -82,14 +82,28 @@ OWN = {
 ONE_MAP = ["attention_table", "hide_special", "merge_word_pieces"]
 ONE_MAP += ["plot_attention", "plot_links", "prepare_maps"]
 ALL_MAPS = ["attention_viewer", "describe_attention", "plot_model"]
+X, LAYER, TABLES = OUT["last_hidden_state"], PARAMS["layers"][0], PARAMS["embeddings"]
+HEADS, ONES = np.ones((2, 3, 5, 2)), np.ones(6)
+OWN |= {
+    "add_and_norm": {"x": X, "update": X, "params": LAYER["ffn_norm"]},
+    "embed": {"params": TABLES},
+    "encoder": {"x": X, "params": PARAMS["layers"]},
+    "encoder_layer": {"x": X, "params": LAYER},
+    "feed_forward": {"x": X, "params": LAYER["ffn"]},
+    "layer_norm": {"x": X, "gamma": ONES, "beta": ONES, "eps": 1e-12},
+    "linear": {"x": X, "W": np.eye(6), "b": ONES},
+    "merge_heads": {"x": HEADS},
+    "pool": {"x": X, "params": PARAMS["pooler"]},
+    "scaled_dot_product": {"q": HEADS, "k": HEADS, "v": HEADS},
+    "self_attention": {"x": X, "params": LAYER["attention"]},
+    "split_heads": {"x": X},
+}
 OWN |= {f"plotting.{n}": MAP for n in ONE_MAP}
 OWN |= {f"plotting.{name}": ALL for name in ALL_MAPS}
 OWN |= {f"analysis.{n}": {"probs": MAPS} for n in ("head_distances", "rollout")}
 # What does not keep the promise yet: functions, and single parameters.
 FOREIGN = """
-add_and_norm create_attention_mask dropout embed encoder encoder_layer erf feed_forward
-gelu gelu_tanh layer_norm linear merge_heads pool relu scaled_dot_product self_attention
-softmax split_heads training.pretraining.gradients
+training.pretraining.gradients
 """
 NOT_YET = set(FOREIGN.split())
 MODULES = ["analysis", "plotting"]

@@ -49,9 +49,8 @@ def sections(function):
 
 def documented_shapes(text):
     """(name or None, whether a list of L, letters) for each array of a section."""
-    pattern = (
-        r"^ *(?:(\w[\w, ]*) : )?(list of L )?ndarrays?(?: of int| of any dtype)? of shape \((.*?)\)"
-    )
+    array = r"ndarrays?(?: of int| of any dtype)? of shape \((.*?)\)"
+    pattern = rf"^ *(?:(\w[\w, ]*) : )?(list of L )?{array}"
     for names, many, letters in re.findall(pattern, text, flags=re.MULTILINE):
         for name in names.split(", ") if names else [None]:
             yield name, bool(many), letters
