@@ -106,7 +106,7 @@ def blas_threads():
 
 @pytest.fixture
 def found():
-    """BLAS with three threads, set by a thread that has ended.
+    """BLAS with three threads, set and set back by threads that have ended.
 
     With threadpoolctl 3.8 no other thread could change the limits of BLAS
     while the one that set them is alive.
@@ -114,7 +114,8 @@ def found():
     with ThreadPoolExecutor(1) as pool:
         limits = pool.submit(threadpool_limits, 3, user_api="blas").result()
     yield blas_threads()
-    limits.restore_original_limits()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(limits.restore_original_limits).result()
 
 
 @pytest.mark.parametrize("fails", ["", "A", "B"])
