@@ -11,10 +11,11 @@ from pathlib import Path
 
 from bert_np.config import read_json
 from bert_np.errors import BertError
-from bert_np.files.vocabulary import SETTINGS, TOKENIZER, VOCAB
+from bert_np.files.notes import MODULES, POOLING
+from bert_np.files.vocabulary import SETTINGS, TOKENIZER, TOKENIZER_FILES, VOCAB
 from bert_np.files.weights import INDEX, SHARD, WEIGHTS
 
-TEXT_FILES = (SETTINGS, VOCAB, TOKENIZER)
+TEXT_FILES = (*TOKENIZER_FILES, MODULES, f"{POOLING}/config.json")
 # What may become the name of a file: huggingface_hub names files by ETags.
 TOKEN = re.compile(r'(?!.*\.\.)[\w."-]+', re.ASCII)
 

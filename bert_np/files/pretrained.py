@@ -227,11 +227,12 @@ def _copy_model(folder, target):
     with _workspace(target.parent, "choose another place for the copy") as workspace:
         files = workspace / "files"
         files.mkdir()
-        for path in folder.iterdir():
-            known = ("config.json", INDEX, *TEXT_FILES)
-            if path.name in known or path.suffix == ".safetensors":
-                with open(path, "rb") as source:
-                    _write(source, files / path.name)
+        weights = [path.name for path in folder.glob("*.safetensors")]
+        for name in ("config.json", INDEX, *TEXT_FILES, *weights):
+            if (folder / name).is_file():
+                (files / name).parent.mkdir(exist_ok=True)
+                with open(folder / name, "rb") as source:
+                    _write(source, files / name)
         os.rename(files, target)
     return target
 

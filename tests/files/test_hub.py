@@ -17,6 +17,7 @@ from hub_server import FAULTS, serve
 
 from bert_np import BertError
 from bert_np.files import hub as hub_module
+from bert_np.files.hub import TEXT_FILES
 from bert_np.files.pretrained import fetch, load_pretrained
 from bert_np.files.weights import INDEX, WEIGHTS
 
@@ -82,7 +83,7 @@ def test_an_index_cannot_lead_out_of_the_model(hub):
     hub.repos["owner/tiny"] = SHARDS | {INDEX: index.encode()}
     assert INDEX in message_of(load_pretrained, "owner/tiny")
     asked = {path.split("/")[-1] for _, path in hub.requests}
-    assert asked <= {*FILES, "tokenizer.json", INDEX}
+    assert asked <= {*FILES, INDEX} | {os.path.basename(name) for name in TEXT_FILES}
 
 
 @pytest.mark.parametrize("text", [b"[]", b'{"weight_map": []}', b"{"])
@@ -289,3 +290,18 @@ def run(*arguments, **environment):
     command = [sys.executable, "-m", "bert_np.files.pretrained", *arguments]
     options = {"capture_output": True, "text": True, "timeout": 60}
     return subprocess.run(command, env=os.environ | environment, **options)
+
+
+def test_added_tokens_and_the_pooling_come_along_from_the_hub_and_in_a_copy(
+    hub, tmp_path
+):
+    pooling = json.dumps({"pooling_mode_cls_token": True}).encode()
+    hub.repos["owner/tiny"] = FILES | {
+        "added_tokens.json": b"{}",
+        "1_Pooling/config.json": pooling,
+    }
+    assert load_pretrained("owner/tiny").config.pooling == "cls"
+    copy = fetch("owner/tiny", tmp_path / "copy")
+    assert (copy / "1_Pooling" / "config.json").read_bytes() == pooling
+    assert (copy / "added_tokens.json").read_bytes() == b"{}"
+    assert load_pretrained(copy).config.pooling == "cls"
