@@ -2,7 +2,8 @@
 
 Each function accepts its arguments, and may return them in one standard
 form, or raises BertError with the argument, the value found and the values
-allowed. The functions of the model itself check nothing.
+allowed. The equations check nothing: what their docstrings state about
+arguments is checked by `checked.py`.
 """
 
 from itertools import chain
