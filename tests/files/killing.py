@@ -57,7 +57,7 @@ def save_training_run(folder, version):
     from bert_np.training.run import save_run, start_run
 
     run = start_run(make_params(version), np.random.default_rng(version))
-    save_run(folder / "run.npz", run, CONFIG, TrainingSettings(steps=2))
+    save_run(folder / "run.npz", run, CONFIG, TrainingSettings(steps=2, warmup_steps=0))
 
 
 def save_page(folder, version):
