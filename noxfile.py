@@ -12,7 +12,7 @@ import nox
 nox.options.sessions = ["lint", "tests"]
 nox.options.default_venv_backend = "venv"
 
-REFERENCES = ["torch==2.13.0", "transformers", "tokenizers"]
+REFERENCES = ["torch==2.13.0", "transformers", "tokenizers", "sentence-transformers"]
 COVERAGE = ["--cov=bert_np", "--cov-branch", "--cov-report=term:skip-covered"]
 
 

@@ -126,9 +126,10 @@ def scaled_dot_product(
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
     record(trace, scores=scores)
     if visible is not None:
-        # A visible score stays above a hidden one, even if it is -infinity.
         hidden = np.finfo(scores.dtype).min
-        scores = np.where(visible, np.maximum(scores, hidden / 2), hidden)
+        if scores.min(initial=0) < hidden / 2:  # even -infinity stays above it
+            scores = np.maximum(scores, hidden / 2)
+        scores = np.where(visible, scores, hidden)
     probs = softmax(scores)
     record(trace, masked_scores=scores, probs=probs)
     return dropout(probs, dropout_rate, rng, trace) @ v, probs
