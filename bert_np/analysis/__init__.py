@@ -15,6 +15,7 @@ from bert_np.analysis.ablation import (
     without_head,
     without_layer,
 )
+from bert_np.analysis.corpora import Review, Sentence, read_reviews, read_treebank
 from bert_np.analysis.flow import (
     logit_lens,
     rollout,
@@ -36,12 +37,16 @@ from bert_np.analysis.summary import (
 __all__ = [
     "AblationEffects",
     "HeadSummary",
+    "Review",
+    "Sentence",
     "ablation_effects",
     "attention_distance",
     "attention_entropy",
     "attention_masses",
     "head_distances",
     "logit_lens",
+    "read_reviews",
+    "read_treebank",
     "rollout",
     "summarise_heads",
     "summed_weighted_norms",
