@@ -8,13 +8,20 @@ from bert_np.plotting.attention_maps import (
 )
 from bert_np.plotting.bars import plot_bars, plot_parameters, plot_top_words
 from bert_np.plotting.curves import plot_by_layer, plot_curves
-from bert_np.plotting.diagrams import plot_encoder_layer, plot_split_heads
+from bert_np.plotting.diagrams import (
+    plot_encoder_layer,
+    plot_head_matrices,
+    plot_split_heads,
+)
 from bert_np.plotting.embeddings import plot_embedding_sum
 from bert_np.plotting.explorer import explore
 from bert_np.plotting.figure import describe
 from bert_np.plotting.head_summary import plot_head_summary
+from bert_np.plotting.histogram import plot_histogram
 from bert_np.plotting.links import plot_links
 from bert_np.plotting.norms import plot_weighted_norms
+from bert_np.plotting.overview import plot_mlm_head, plot_overview
+from bert_np.plotting.pieces import plot_word_pieces
 from bert_np.plotting.preparation import (
     crop_padding,
     hide_special,
@@ -43,10 +50,14 @@ __all__ = [
     "plot_curves",
     "plot_embedding_sum",
     "plot_encoder_layer",
+    "plot_head_matrices",
     "plot_head_summary",
     "plot_heads",
+    "plot_histogram",
     "plot_links",
+    "plot_mlm_head",
     "plot_model",
+    "plot_overview",
     "plot_parameters",
     "plot_query_key",
     "plot_roofline",
@@ -55,6 +66,7 @@ __all__ = [
     "plot_tokens",
     "plot_top_words",
     "plot_weighted_norms",
+    "plot_word_pieces",
     "prepare_maps",
     "step_through",
 ]

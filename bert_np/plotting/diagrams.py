@@ -13,7 +13,7 @@ from bert_np.plotting.checks import (
     check_option,
     list_texts,
 )
-from bert_np.plotting.colours import NEUTRAL, SERIES
+from bert_np.plotting.colours import NEUTRAL, SEGMENTS, SERIES
 from bert_np.plotting.drawing import write
 from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import token_labels, widest
@@ -141,6 +141,70 @@ def describe_split(T, H, A, transpose):
         f"{cut} by one reshape, without a transpose: the shape is right, but a "
         "head holds numbers of other heads, and of some tokens only."
     )
+
+
+# ------------------------------------------------------- x times W, by heads
+
+
+@in_own_style
+def plot_head_matrices(length, hidden_size, num_heads, *, title=None):
+    """Draw x W_q = q with the columns of each head in its colour.
+
+    A head owns D columns of W_q and so D columns of q, but each of its
+    numbers is made of all H numbers of x.
+
+    Parameters
+    ----------
+    length : int
+        T, up to 8.
+    hidden_size : int
+        H, up to 16.
+    num_heads : int
+        A, which divides H.
+    title : str, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Source: Vaswani et al. 2017, section 3.2.2.
+    """
+    T = check_integer("length", length, 1, MOST_TOKENS)
+    H = check_integer("hidden_size", hidden_size, 1, MOST_COLUMNS)
+    A = check_integer("num_heads", num_heads, 1, H)
+    if H % A:
+        raise BertError(f"num_heads = {A}, allowed: a divisor of hidden_size = {H}")
+    wide, gap, margin = H * CELL[1], 0.5, 0.6
+    names = (f"x (T, H)\n({T}, {H})", f"W_q (H, A·D)\n({H}, {A}·{H // A})")
+    blocks = [(T, None), (H, A), (T, A)]
+    full = 3 * wide + 2 * gap + 2 * margin
+    ax = blank_axes(full, H * CELL[1] + 0.75, title, top=0.55)
+    for i, ((rows, heads), name) in enumerate(zip(blocks, (*names, "q, by heads"))):
+        left, top = margin + i * (wide + gap), (H - rows) / 2 * CELL[1]
+        owners = np.arange(H) // (H // heads) if heads else None
+        draw_cells(ax, (left, top), rows, H, owners)
+        write(ax, left + wide / 2, top - 0.08, name, AXIS_SIZE, va="bottom")
+    for i, sign in enumerate("×="):
+        place = margin + (i + 1) * wide + (i + 0.5) * gap
+        write(ax, place, H * CELL[1] / 2, sign, AXIS_SIZE + 4)
+    for a in range(A):
+        middle = margin + 2 * (wide + gap) + (a + 0.5) * wide / A
+        text = f"head {a}" if A <= 3 else str(a)
+        write(ax, middle, (H + T) / 2 * CELL[1] + 0.12, text)
+    return finish(
+        ax,
+        f"x of shape ({T}, {H}) times W_q of shape ({H}, {H}) is q; each of {A} heads "
+        f"owns {H // A} columns of W_q and of q, and reads all {H} numbers of x.",
+    )
+
+
+def draw_cells(ax, corner, rows, columns, owners):
+    """Draw a matrix as cells without numbers, each column in its head's colour."""
+    for t, d in np.ndindex(rows, columns):
+        left, top = corner[0] + d * CELL[1], corner[1] + t * CELL[1]
+        face = SEGMENTS[1] if owners is None else tint(owners[d])
+        look = {"facecolor": face, "edgecolor": "white"}
+        ax.add_patch(Rectangle((left, top), CELL[1], CELL[1], **look))
 
 
 # ---------------------------------------------------------------- a layer

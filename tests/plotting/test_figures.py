@@ -31,6 +31,7 @@ PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 
 
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
+ON_AXES += ["plot_histogram"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
 
 
@@ -49,10 +50,14 @@ def draw(name, tokens, **more):
         "plot_curves": ((curves, [10, 20, 30]), {"log": True}),
         "plot_embedding_sum": ((q, k, v[:1], q, tokens), {}),
         "plot_encoder_layer": ((BertConfig(), 512), {}),
+        "plot_head_matrices": ((min(T, 8), 12, 3), {}),
         "plot_head_summary": ((dict.fromkeys(few[:5], one),), {}),
         "plot_heads": ((maps, tokens), {"mean": "layers"}),
+        "plot_histogram": ((dict(zip(tokens[:5], q)),), {}),
         "plot_links": ((one, tokens), {"query": 1}),
+        "plot_mlm_head": ((BertConfig(),), {}),
         "plot_model": ((maps, tokens), block),
+        "plot_overview": (("attention", "heads"), {}),
         "plot_parameters": ((BertConfig(),), {"heads": True}),
         "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
         "plot_roofline": (({x: (i + 1, 5) for i, x in enumerate(few)}, 9, 4), {}),
@@ -61,6 +66,7 @@ def draw(name, tokens, **more):
         "plot_tokens": ((tokens, mask), {"segment_ids": halves}),
         "plot_top_words": ((tokens[:12], one[0, :12]), {}),
         "plot_weighted_norms": ((one, maps[1, 1], tokens), {}),
+        "plot_word_pieces": (("unplayable", tokens + ["un", "##play"]), {}),
     }[name]
     return getattr(P, name)(*given, title="some title", **options, **more)
 
@@ -368,6 +374,51 @@ def test_the_parts_of_a_layer_stand_in_order(order):
     sums = [circle.center[0] for circle in shapes if isinstance(circle, Circle)]
     for line, start, end in zip(figure.axes[0].lines, (boxes[0], boxes[2]), sums):
         assert line.get_xdata()[0] < start < line.get_xdata()[-1] == end
+
+
+def test_each_head_owns_its_columns_of_the_matrix_and_of_q():
+    (ax,) = P.plot_head_matrices(2, 6, 3).axes
+    colours = np.array([patch.get_facecolor()[:3] for patch in ax.patches])
+    x, matrix, q = np.split(colours, [2 * 6, 2 * 6 + 6 * 6])
+    heads = np.array([tint(h // 2) for h in range(6)])
+    assert np.allclose(matrix.reshape(6, 6, 3), heads)
+    assert np.allclose(q.reshape(2, 6, 3), heads) and len(np.unique(x, axis=0)) == 1
+
+
+@pytest.mark.parametrize("parts, marked", [
+    ((), []),
+    (("mask",), ["attention mask"]),
+    (("norm", "nsp"), ["+ residual\nLayerNorm"] * 2 + ["NSP head:\nnext sentence?"]),
+])  # fmt: skip
+def test_the_overview_marks_the_parts_asked_for(parts, marked):
+    (ax,) = P.plot_overview(*parts).axes
+    assert [t.get_text() for t in ax.texts if t.get_color() == "white"] == marked
+    boxes = [box for box in ax.patches if isinstance(box, FancyBboxPatch)]
+    assert sum(box.get_facecolor()[:3] == (0, 0, 0) for box in boxes) == len(marked)
+
+
+@pytest.mark.parametrize("word, rows, end", [
+    ("unplayable", 15, "un, ##play, ##able."),
+    ("played", 5, "[UNK], for nothing fits at the end."),
+])  # fmt: skip
+def test_the_cutting_of_a_word_shows_every_attempt(word, rows, end):
+    vocab = ["un", "play", "##play", "##able"]
+    figure = P.plot_word_pieces(word, vocab)
+    tried = [text for text in written(figure.axes[0]) if "  " in text]
+    assert len(tried) == rows and tried[0] == f"{word}  not there"
+    taken = [text.split("  ")[0] for text in tried if text.endswith("  taken")]
+    pieces = bert_np.tokenizer.wordpiece(word, dict.fromkeys(vocab, 0))
+    assert taken == (pieces if pieces != ["[UNK]"] else ["play"])
+    assert describe(figure).endswith(end)
+
+
+def test_a_histogram_has_the_density_of_its_samples():
+    samples = {"a": np.array([0.0, 0, 1, 3]), "b": np.array([4.0])}
+    (ax,) = P.plot_histogram(samples, bins=4).axes
+    first, second = (patch.get_data().values for patch in ax.patches)
+    assert np.allclose(first, [0.5, 0.25, 0, 0.25]) and np.allclose(
+        second, [0, 0, 0, 1]
+    )
 
 
 # ------------------------------------------------------ the PNG of a notebook
