@@ -22,7 +22,13 @@ from bert_np.functional import (
     relu,
     softmax,
 )
-from bert_np.heads import masked_lm_logits, next_sentence_logits
+from bert_np.heads import (
+    masked_lm_logits,
+    next_sentence_logits,
+    sequence_logits,
+    span_logits,
+    token_logits,
+)
 from bert_np.model import (
     add_and_norm,
     bert,
@@ -98,8 +104,11 @@ __all__ = [
     "relu",
     "scaled_dot_product",
     "self_attention",
+    "sequence_logits",
     "softmax",
+    "span_logits",
     "split_heads",
+    "token_logits",
     *NAMES_ON_DEMAND,
 ]
 

@@ -26,8 +26,20 @@ POOLINGS = (
     "weightedmean",
     "lasttoken",
 )
+# What a sequence head gives a text: one label, any number of labels, numbers.
+PROBLEMS = (
+    "single_label_classification",
+    "multi_label_classification",
+    "regression",
+)
+CLASSIFIER_POOLINGS = ("pooler", "mean")
+MOST_LABELS = 2**20
+# Fields that to_dict writes only where they differ from the default.
+OPTIONAL = ("pooling", "labels", "problem_type", "classifier_pooling")
 # Keys of a config.json that are checked, though they are no fields.
+LABEL_KEYS = ("id2label", "label2id", "num_labels")
 CHECKED = (
+    *LABEL_KEYS,
     "model_type",
     "architectures",
     "is_decoder",
@@ -45,9 +57,15 @@ class BertConfig:
     """The sizes and switches of a BERT; the defaults are BERT-Base.
 
     Field names are those of HuggingFace's ``config.json``. A value that
-    no BERT can have raises BertError. One field is not HuggingFace's:
-    `pooling` says how embed_sentences makes one vector of a text; several
-    ways are joined by "+", as in "cls+mean".
+    no BERT can have raises BertError. Three fields are not HuggingFace's:
+
+    - `pooling` says how embed_sentences makes one vector of a text;
+      several ways are joined by "+", as in "cls+mean".
+    - `labels` are the names of what the sequence or the token head tells
+      apart, in the order of its logits: id2label as a tuple.
+    - `classifier_pooling` is the vector that the sequence head reads:
+      "pooler", as the paper has it, or "mean", the mean of the last
+      hidden states of the real tokens.
 
     Source: Devlin et al. 2018, section 3 (sizes) and appendix A.2
     (dropout, GELU).
@@ -67,6 +85,9 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
     pad_token_id: int | None = 0
     pooling: str = "mean"
+    labels: tuple = ("LABEL_0", "LABEL_1")
+    problem_type: str | None = None
+    classifier_pooling: str = "pooler"
 
     def __post_init__(self):
         for name in SIZES:
@@ -76,7 +97,7 @@ class BertConfig:
                 f"num_attention_heads = {short(self.num_attention_heads)} must divide "
                 f"hidden_size = {short(self.hidden_size)}"
             )
-        if not isinstance(self.hidden_act, str) or self.hidden_act not in ACTIVATIONS:
+        if _is_none_of(self.hidden_act, ACTIVATIONS):
             _refuse("hidden_act", self.hidden_act, f"one of {', '.join(ACTIVATIONS)}")
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             _require_number(name, getattr(self, name), "0 <= rate <= 1", 0.0, 1.0)
@@ -87,6 +108,7 @@ class BertConfig:
         if self.layer_norm_eps in (0, 1):
             _refuse("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1")
         check_pooling(self.pooling)
+        self._check_labels()
         if self.pad_token_id is not None:
             self._check_pad_token_id()
 
@@ -95,6 +117,36 @@ class BertConfig:
         if not is_int or not 0 <= self.pad_token_id < self.vocab_size:
             allowed = f"None or an int in 0..{short(self.vocab_size - 1)}"
             _refuse("pad_token_id", self.pad_token_id, allowed)
+
+    def _check_labels(self):
+        labels, problem = self.labels, self.problem_type
+        if not isinstance(labels, (list, tuple)) or not labels:
+            _refuse("labels", labels, "a tuple of one or more str")
+        for i, label in enumerate(labels):
+            if not isinstance(label, str):
+                _refuse(f"labels[{i}]", label, "a str")
+        object.__setattr__(self, "labels", tuple(labels))
+        if problem is not None and _is_none_of(problem, PROBLEMS):
+            _refuse("problem_type", problem, f"None or one of {', '.join(PROBLEMS)}")
+        if problem == PROBLEMS[0] and len(labels) == 1:
+            raise BertError(
+                f"problem_type = {problem!r} with one label, {short(labels[0])}; "
+                "allowed: two or more labels, or problem_type = 'regression'"
+            )
+        way = self.classifier_pooling
+        if _is_none_of(way, CLASSIFIER_POOLINGS):
+            _refuse("classifier_pooling", way, f"one of {CLASSIFIER_POOLINGS}")
+
+    @property
+    def problem(self):
+        """The problem type, where problem_type is None too: one of PROBLEMS.
+
+        A single label is then a number to be predicted, several exclude
+        each other; so HuggingFace's loss has it.
+        """
+        if self.problem_type is not None:
+            return self.problem_type
+        return "regression" if len(self.labels) == 1 else PROBLEMS[0]
 
     @property
     def head_size(self):
@@ -142,7 +194,7 @@ class BertConfig:
         _refuse_other_architectures(values)
         _require_sizes(values)
         known = {k: v for k, v in values.items() if k in cls.__dataclass_fields__}
-        return cls(**known)
+        return cls(**known | {"labels": _read_labels(values)})
 
     @classmethod
     def from_json(cls, path):
@@ -152,8 +204,13 @@ class BertConfig:
     def to_dict(self):
         """The fields as a dict that ``from_dict`` and HuggingFace read."""
         values = {"model_type": "bert", **asdict(self)}
-        if self.pooling == BertConfig.pooling:
-            del values["pooling"]
+        for name in OPTIONAL:
+            if values[name] == getattr(BertConfig, name):
+                del values[name]
+        if "labels" in values:
+            labels = values.pop("labels")
+            values["id2label"] = {str(i): label for i, label in enumerate(labels)}
+            values["label2id"] = {label: i for i, label in enumerate(labels)}
         return values
 
 
@@ -262,7 +319,8 @@ def _require_sizes(values):
     """Refuse a misspelled key, and sizes that are left out."""
     from difflib import get_close_matches  # `import bert_np` stays quick
 
-    absent = [name for name in BertConfig.__dataclass_fields__ if name not in values]
+    fields = BertConfig.__dataclass_fields__.keys() - {"labels"}
+    absent = [name for name in fields if name not in values]
     for key in values.keys() - BertConfig.__dataclass_fields__.keys() - {*CHECKED}:
         for meant in get_close_matches(key, absent, n=1, cutoff=0.82):
             raise BertError(f"config has the key {short(key)}; did you mean {meant!r}?")
@@ -273,9 +331,59 @@ def _require_sizes(values):
         )
 
 
+def _read_labels(values):
+    """Read id2label, label2id and num_labels, which must agree."""
+    names, ids, count = (values.get(key) for key in LABEL_KEYS)
+    for key, given in zip(LABEL_KEYS, (names, ids)):
+        if given is not None and not isinstance(given, dict):
+            _refuse(f"config {key}", given, "a JSON object")
+    if count is not None and (type(count) is not int or not 1 <= count <= MOST_LABELS):
+        _refuse("config num_labels", count, f"an int in 1..{MOST_LABELS}")
+    if names:
+        labels = _in_order("id2label", names.items())
+    elif ids:
+        labels = _in_order("label2id", [(i, label) for label, i in ids.items()])
+    else:
+        labels = tuple(f"LABEL_{i}" for i in range(count or len(BertConfig.labels)))
+    if count not in (None, len(labels)):
+        raise BertError(
+            f"config num_labels = {count}, but id2label has {len(labels)} labels: "
+            f"{short(labels)}"
+        )
+    _check_inverse(ids, labels)
+    return labels
+
+
+def _in_order(key, pairs):
+    """The labels of pairs (id, label), whose ids must be 0, 1, 2, ..."""
+    labels = {str(i): label for i, label in pairs}
+    wanted = [str(i) for i in range(len(labels))]
+    if labels.keys() != set(wanted):
+        _refuse(f"config {key} has the ids", list(labels), f"0..{len(labels) - 1}")
+    for label in labels.values():
+        if not isinstance(label, str):
+            _refuse(f"config {key} has the label", label, "a str")
+    return tuple(labels[i] for i in wanted)
+
+
+def _check_inverse(ids, labels):
+    """Refuse a label2id that says something else than id2label."""
+    for label in [*labels, *ids] if ids else ():
+        i = ids.get(label)
+        if type(i) is not int or not 0 <= i < len(labels) or labels[i] != label:
+            raise BertError(
+                f"config label2id gives {short(label)} the id {short(i)}, but id2label "
+                f"is {short(dict(enumerate(labels)), 100)}"
+            )
+
+
 def _require_size(name, value):
     if type(value) is not int or value < 1:
         _refuse(name, value, "an int >= 1")
+
+
+def _is_none_of(value, names):
+    return not isinstance(value, str) or value not in names
 
 
 def _require_number(name, value, allowed, lowest, highest=sys.float_info.max):

@@ -1,4 +1,9 @@
-"""The two pre-training heads: masked words and next sentence."""
+"""The heads, from hidden states to logits.
+
+Two serve pre-training: masked words and the next sentence. Three are added
+when a trained model learns a task: a label for a text, a label for each
+token, and the span of a text that answers a question.
+"""
 
 from bert_np.config import require_config
 from bert_np.functional import ACTIVATIONS, layer_norm, linear
@@ -84,9 +89,124 @@ def next_sentence_logits(pooler_output, params, *, trace=None):
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
     nsp = require_head(params, "nsp", "next-sentence (NSP)")
-    check_pooler_output(pooler_output, nsp["W"])
+    check_pooler_output(pooler_output, nsp["W"], "NSP")
     check_trace(trace)
     trace = branch(trace, "nsp")
     logits = linear(pooler_output, **nsp)  # (B, 2)
     record(trace, logits=logits)
     return logits
+
+
+def sequence_logits(pooler_output, params, *, trace=None):
+    """Score every label for each text as a whole.
+
+    pooler_output W + b. Softmax turns the logits of labels that exclude
+    each other into probabilities, the logistic function those of labels
+    that do not; for regression they are the answer themselves.
+
+    Parameters
+    ----------
+    pooler_output : ndarray of shape (B, H)
+        Or another vector of each text, if config.classifier_pooling says
+        that the head was trained on it.
+    params : dict
+        The whole tree; its "sequence" is used.
+    trace : dict, optional
+
+    Returns
+    -------
+    ndarray of shape (B, K)
+        A column for each of config.labels.
+
+    Raises
+    ------
+    BertError
+        If the model has no sequence head or no pooler.
+
+    Trace
+    -----
+    sequence.logits : (B, K)
+
+    Source: Devlin et al. 2018, section 4.1.
+    """
+    head = require_head(params, "sequence", "sequence-classification")
+    check_pooler_output(pooler_output, head["W"], "the sequence head")
+    check_trace(trace)
+    logits = linear(pooler_output, **head)  # (B, K)
+    record(branch(trace, "sequence"), logits=logits)
+    return logits
+
+
+def token_logits(last_hidden_state, params, *, trace=None):
+    """Score every label for each token.
+
+    Parameters
+    ----------
+    last_hidden_state : ndarray of shape (B, T, H)
+    params : dict
+        The whole tree; its "token" is used.
+    trace : dict, optional
+
+    Returns
+    -------
+    ndarray of shape (B, T, K)
+        A column for each of config.labels. The paper reads the label of a
+        word from its first piece.
+
+    Raises
+    ------
+    BertError
+        If the model has no token head.
+
+    Trace
+    -----
+    token.logits : (B, T, K)
+
+    Source: Devlin et al. 2018, section 5.3.
+    """
+    head = require_head(params, "token", "token-classification")
+    check_vectors("last_hidden_state", last_hidden_state, head["W"])
+    check_trace(trace)
+    logits = linear(last_hidden_state, **head)  # (B, T, K)
+    record(branch(trace, "token"), logits=logits)
+    return logits
+
+
+def span_logits(last_hidden_state, params, *, trace=None):
+    """Score each token as the start and as the end of the answer.
+
+    A span is scored by its start's logit plus its end's. The span from
+    [CLS] to [CLS] stands for "no answer" where a model was trained so.
+
+    Parameters
+    ----------
+    last_hidden_state : ndarray of shape (B, T, H)
+        Of pairs (question, text).
+    params : dict
+        The whole tree; its "span" is used.
+    trace : dict, optional
+
+    Returns
+    -------
+    start : ndarray of shape (B, T)
+    end : ndarray of shape (B, T)
+
+    Raises
+    ------
+    BertError
+        If the model has no span head.
+
+    Trace
+    -----
+    span.start : (B, T)
+    span.end : (B, T)
+
+    Source: Devlin et al. 2018, sections 4.2 and 4.3.
+    """
+    head = require_head(params, "span", "question-answering")
+    check_vectors("last_hidden_state", last_hidden_state, head["W"])
+    check_trace(trace)
+    logits = linear(last_hidden_state, **head)  # (B, T, 2)
+    start, end = logits[..., 0], logits[..., 1]
+    record(branch(trace, "span"), start=start, end=end)
+    return start, end

@@ -181,11 +181,11 @@ def check_vectors(name, x, W):
         raise BertError(f"{name} has shape {x.shape}, allowed: (..., {W.shape[0]})")
 
 
-def check_pooler_output(pooler_output, W):
+def check_pooler_output(pooler_output, W, title):
     """Refuse what is not the pooled output that a head with matrix W takes."""
     if pooler_output is None:
         raise BertError(
-            "pooler_output is None: this model has no pooler, NSP needs one"
+            f"pooler_output is None: this model has no pooler, {title} needs one"
         )
     check_vectors("pooler_output", pooler_output, W)
 

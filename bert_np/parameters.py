@@ -8,6 +8,8 @@ from bert_np.config import require_config
 from bert_np.errors import BertError, require_bool, short
 from bert_np.tree import is_array, leaves, map_leaves
 
+PRETRAINING_HEADS = ("mlm", "nsp")
+HEADS = (*PRETRAINING_HEADS, "sequence", "token", "span")
 MOST_LAYERS = 10_000  # a tree of many more would fill the memory by itself
 MOST_VALUES = 10**11  # 400 GB in float32
 
@@ -20,8 +22,10 @@ def parameter_shapes(config, heads=False):
     Parameters
     ----------
     config : BertConfig
-    heads : bool
-        Whether to include the pre-training heads, "mlm" and "nsp".
+    heads : bool or list of str
+        Which heads to include, of "mlm", "nsp", "sequence", "token" and
+        "span". True: the two of pre-training, "mlm" and "nsp". "sequence"
+        and "token" have a column for each of config.labels.
 
     Returns
     -------
@@ -31,7 +35,7 @@ def parameter_shapes(config, heads=False):
     Source: Devlin et al. 2018, section 3; the tree's names are ours.
     """
     require_config(config)
-    require_bool("heads", heads)
+    heads = _names_of(heads)
     if config.num_hidden_layers > MOST_LAYERS:
         found = short(config.num_hidden_layers)
         raise BertError(f"num_hidden_layers = {found}, allowed here: 1..{MOST_LAYERS}")
@@ -46,11 +50,29 @@ def parameter_shapes(config, heads=False):
         "layers": [_layer(H, F) for _ in range(config.num_hidden_layers)],
         "pooler": _linear(H, H),
     }
-    if heads:
+    K = len(config.labels)
+    head_shapes = {
         # The MLM head's output matrix is embeddings.word: tied, not counted twice.
-        shapes["mlm"] = {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)}
-        shapes["nsp"] = _linear(H, 2)
-    return shapes
+        "mlm": {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)},
+        "nsp": _linear(H, 2),
+        "sequence": _linear(H, K),
+        "token": _linear(H, K),
+        "span": _linear(H, 2),
+    }
+    return shapes | {name: head_shapes[name] for name in HEADS if name in heads}
+
+
+def _names_of(heads):
+    """The names of the heads that are asked for."""
+    if isinstance(heads, bool):
+        return PRETRAINING_HEADS if heads else ()
+    known = isinstance(heads, (list, tuple)) and all(
+        type(name) is str for name in heads
+    )
+    if not known or not set(heads) <= {*HEADS}:
+        allowed = f"True, False or a list of {', '.join(HEADS)}"
+        raise BertError(f"heads = {short(heads)}, allowed: {allowed}")
+    return heads
 
 
 def _layer(H, F):
@@ -85,8 +107,8 @@ def init_params(config, rng, heads=False, dtype=np.float32):
     ----------
     config : BertConfig
     rng : numpy.random.Generator
-    heads : bool
-        Whether to include the pre-training heads, "mlm" and "nsp".
+    heads : bool or list of str
+        Which heads to include; see parameter_shapes.
     dtype : numpy.float32 or numpy.float64
 
     Returns
@@ -166,7 +188,7 @@ def count_params(params):
 def check_params(params, config):
     """Check that every parameter is there, with its shape and dtype.
 
-    The pooler and the two heads may be absent. All arrays must share one
+    The pooler and the heads may be absent. All arrays must share one
     dtype, float32 or float64. The values themselves are not checked.
 
     Raises
@@ -180,8 +202,8 @@ def check_params(params, config):
     if "layers" not in params:
         raise BertError(f"params: missing ['layers'], found {short(list(params))}")
     _check_length(params["layers"], config.num_hidden_layers, "params.layers")
-    expected = parameter_shapes(config, heads=True)
-    for part in ("pooler", "mlm", "nsp"):
+    expected = parameter_shapes(config, heads=HEADS)
+    for part in ("pooler", *HEADS):
         if part not in params:
             del expected[part]
     _check_tree(params, expected, "params")

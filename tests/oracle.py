@@ -187,13 +187,27 @@ def one_sequence(ids, segment_ids, visible, params, config):
         x = layers[-1]["output"]
     dense = linear(x[0], **params["pooler"])
     pooled = [math.tanh(value) for value in dense]
-    return {
+    stages = {
         "embeddings": embeddings,
         "layers": layers,
         "pooler": {"dense": dense, "output": pooled},
         "mlm": masked_lm(x, params, config),
         "nsp": {"logits": linear(pooled, **params["nsp"])},
     }
+    return stages | task_heads(x, pooled, params)
+
+
+def task_heads(x, pooled, params):
+    """The stages of the heads that are added for a task, if there are any."""
+    stages = {}
+    if "sequence" in params:
+        stages["sequence"] = {"logits": linear(pooled, **params["sequence"])}
+    if "token" in params:
+        stages["token"] = {"logits": [linear(row, **params["token"]) for row in x]}
+    if "span" in params:
+        pairs = [linear(row, **params["span"]) for row in x]
+        stages["span"] = {"start": [s for s, _ in pairs], "end": [e for _, e in pairs]}
+    return stages
 
 
 def flatten(stages, path=""):
@@ -228,6 +242,7 @@ CONFIG = BertConfig(
     intermediate_size=11,
     max_position_embeddings=17,
     type_vocab_size=2,
+    labels=("w", "x", "y", "z"),
 )
 INPUT_IDS = np.array([[4, 9, 22, 7, 1], [13, 2, 9, 0, 0]])  # (B, T); 0 is padding
 SEGMENT_IDS = np.array([[0, 0, 1, 1, 1], [0, 1, 1, 0, 1]])
@@ -235,9 +250,9 @@ for array in (INPUT_IDS, SEGMENT_IDS):
     array.flags.writeable = False
 
 
-def random_params(config=CONFIG, dtype=np.float64, spread=0.3, seed=1):
-    """Read-only parameters with both heads, far enough from 0 and 1 that
-    a mistake shows."""
+def random_params(config=CONFIG, dtype=np.float64, spread=0.3, seed=1, heads=True):
+    """Read-only parameters with heads, far enough from 0 and 1 that a
+    mistake shows."""
     rng = np.random.default_rng(seed)
 
     def draw(path, shape):
@@ -246,4 +261,4 @@ def random_params(config=CONFIG, dtype=np.float64, spread=0.3, seed=1):
         array.flags.writeable = False
         return array
 
-    return map_leaves(draw, parameter_shapes(config, heads=True))
+    return map_leaves(draw, parameter_shapes(config, heads))

@@ -8,7 +8,7 @@ own, usually 1_Pooling; and perhaps Normalize, which scales to length 1.
 import os
 from contextlib import suppress
 
-from bert_np.config import CHECKED, BertConfig, check_pooling, read_json
+from bert_np.config import CHECKED, OPTIONAL, BertConfig, check_pooling, read_json
 from bert_np.errors import BertError, short
 from bert_np.files.vocabulary import TOKENIZER_FILES
 from bert_np.files.weights import INDEX, own_file, read_object
@@ -80,11 +80,11 @@ def _pooling(values, where):
 
 def note_config(values, config, notes):
     """Note the defaults that were taken, and the keys of no use."""
-    fields = [name for name in BertConfig.__dataclass_fields__ if name != "pooling"]
+    fields = [n for n in BertConfig.__dataclass_fields__ if n not in OPTIONAL]
     notes["defaults"] += [
         f"{name} = {getattr(config, name)!r}" for name in fields if name not in values
     ]
-    known = {*fields, *CHECKED, "pooling"}
+    known = {*fields, *CHECKED, *OPTIONAL}
     notes["ignored"] += [f"config.json {k}" for k in values if k not in known]
 
 

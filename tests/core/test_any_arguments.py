@@ -82,6 +82,10 @@ OWN = {
 ONE_MAP = ["attention_table", "hide_special", "merge_word_pieces"]
 ONE_MAP += ["plot_attention", "plot_links", "prepare_maps"]
 ALL_MAPS = ["attention_viewer", "describe_attention", "plot_model"]
+# The heads that are added for a task, beside the body.
+TASK_HEADS = ("sequence", "token", "span")
+TUNED = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=TASK_HEADS)
+OWN |= {f"{head}_logits": {"params": TUNED} for head in TASK_HEADS}
 X, LAYER, TABLES = OUT["last_hidden_state"], PARAMS["layers"][0], PARAMS["embeddings"]
 HEADS, ONES = np.ones((2, 3, 5, 2)), np.ones(6)
 OWN |= {

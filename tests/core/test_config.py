@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, asdict
 import pytest
 
 from bert_np import BertConfig, BertError
-from bert_np.config import SIZES, parse_json, read_json
+from bert_np.config import PROBLEMS, SIZES, parse_json, read_json
 
 BERT = BertConfig().to_dict()
 
@@ -65,6 +65,9 @@ IMPOSSIBLE = [  # (name of a field, values, what the message says)
     ("initializer_range", (-0.02, NAN, INFINITY, HUGE, "0.02"), "a finite number >= 0"),
     ("num_attention_heads", (5,), "must divide.*768"),
     ("pooling", ("best", "", "mean+mean", None, 3), "one or more, joined by '.'"),
+    ("labels", ((), "ab", None, {"a": 0}, 2), "a tuple of one or more str"),
+    ("problem_type", ("binary", "", 1, ["regression"]), "None or one of single_label_"),
+    ("classifier_pooling", ("cls", None, 1), "one of .'pooler', 'mean'"),
     ("pad_token_id", (-1, 30522, 0.0, False, "0"), r"None or an int in 0\.\.30521"),
     *[
         (size, (0, -1, True, "50", 12.0, None), "allowed: an int >= 1")
@@ -116,6 +119,80 @@ def test_to_dict_and_back(tmp_path):
     path.write_text(json.dumps(config.to_dict()), "utf-8")
     assert config.to_dict()["model_type"] == "bert"
     assert BertConfig.from_json(path) == config
+
+
+SENTIMENT = {"id2label": {"0": "bad", "1": "good"}, "label2id": {"bad": 0, "good": 1}}
+TEN = {str(i): f"label {i}" for i in (3, 1, 0, 2, 10, 4, 5, 6, 7, 8, 9)}
+
+
+@pytest.mark.parametrize(
+    "values, labels",
+    [
+        ({}, ("LABEL_0", "LABEL_1")),
+        ({"id2label": None, "label2id": {}}, ("LABEL_0", "LABEL_1")),
+        ({"num_labels": 3}, ("LABEL_0", "LABEL_1", "LABEL_2")),
+        (SENTIMENT, ("bad", "good")),
+        (SENTIMENT | {"num_labels": 2}, ("bad", "good")),
+        ({"label2id": {"good": 1, "bad": 0}}, ("bad", "good")),
+        ({"id2label": {0: "bad", 1: "good"}}, ("bad", "good")),
+        ({"id2label": TEN}, tuple(f"label {i}" for i in range(11))),
+        (
+            {"id2label": {"0": "same", "1": "same"}, "label2id": {"same": 1}},
+            ("same", "same"),
+        ),
+    ],
+)
+def test_labels_are_read_in_the_order_of_their_ids(values, labels):
+    config = BertConfig.from_dict(BERT | values)
+    assert config.labels == labels
+    assert BertConfig.from_dict(config.to_dict()) == config
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        (SENTIMENT | {"num_labels": 3}, "num_labels = 3, but id2label has 2 labels"),
+        (
+            SENTIMENT | {"label2id": {"bad": 1, "good": 0}},
+            "label2id gives 'bad' the id 1, but id2label is {0: 'bad', 1: 'good'}",
+        ),
+        (SENTIMENT | {"label2id": {"bad": 0}}, "label2id gives 'good' the id None"),
+        (
+            SENTIMENT | {"label2id": {"bad": 0, "good": 1, "fine": 2}},
+            "label2id gives 'fine' the id 2",
+        ),
+        (
+            {"id2label": {"0": "bad", "2": "good"}},
+            r"id2label has the ids = \['0', '2'\], all.* 0..1",
+        ),
+        (
+            {"id2label": ["bad", "good"]},
+            r"id2label = \['bad', 'good'\], allowed: a JSON",
+        ),
+        (
+            {"id2label": {"0": "bad", "1": 1}},
+            "id2label has the label = 1, allowed: a s",
+        ),
+        ({"label2id": {"bad": 0, "good": [1]}}, r"label2id has the ids = .*\[1\]"),
+        ({"num_labels": 0}, "num_labels = 0, allowed: an int in 1.."),
+        ({"num_labels": 10**9}, "num_labels = 1000000000, allowed: an int in 1.."),
+        ({"num_labels": True}, "num_labels = True"),
+    ],
+)
+def test_labels_that_contradict_each_other_are_refused(values, message):
+    with pytest.raises(BertError, match=f"^config {message}"):
+        BertConfig.from_dict(BERT | values)
+
+
+def test_a_single_label_cannot_be_chosen_among_others():
+    single, several, number = PROBLEMS
+    assert BertConfig().problem == single
+    assert BertConfig(labels=["score"]).problem == number
+    assert BertConfig(problem_type=several).problem == several
+    with pytest.raises(BertError, match="with one label, 'only'; allowed: two or"):
+        BertConfig(labels=("only",), problem_type=single)
+    with pytest.raises(BertError, match=r"^labels\[1\] = 3, allowed: a str"):
+        BertConfig(labels=("a", 3))
 
 
 @pytest.mark.parametrize(

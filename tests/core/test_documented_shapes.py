@@ -8,10 +8,11 @@ import pytest
 from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import attention, functional, heads, inputs, model
+from bert_np.parameters import HEADS
 from bert_np.tree import leaves
 
-SIZES = {"B": 2, "T": 5, "H": 21, "A": 3, "D": 7, "F": 11, "V": 23, "2": 2}
-PARAMS = random_params()
+SIZES = {"B": 2, "T": 5, "H": 21, "A": 3, "D": 7, "F": 11, "V": 23, "2": 2, "K": 4}
+PARAMS = random_params(heads=HEADS)
 LAYER = PARAMS["layers"][0]
 X, HEADS = np.ones((2, 5, 21)), np.ones((2, 3, 5, 7))
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
@@ -35,6 +36,9 @@ CALLS = {
     model.bert: (INPUT_IDS, PARAMS, CONFIG),
     heads.masked_lm_logits: (X, PARAMS, CONFIG),
     heads.next_sentence_logits: (X[:, 0], PARAMS),
+    heads.sequence_logits: (X[:, 0], PARAMS),
+    heads.token_logits: (X, PARAMS),
+    heads.span_logits: (X, PARAMS),
     inputs.check_inputs: (INPUT_IDS, SEGMENT_IDS, MASK, CONFIG),
 }
 OPTIONS = {model.bert: {"segment_ids": SEGMENT_IDS, "attention_mask": MASK}}
@@ -107,11 +111,17 @@ def test_the_trace_holds_what_is_documented_and_no_more():
     out = model.bert(INPUT_IDS, PARAMS, CONFIG, trace=trace)
     heads.masked_lm_logits(out["last_hidden_state"], PARAMS, CONFIG, trace=trace)
     heads.next_sentence_logits(out["pooler_output"], PARAMS, trace=trace)
+    heads.sequence_logits(out["pooler_output"], PARAMS, trace=trace)
+    heads.token_logits(out["last_hidden_state"], PARAMS, trace=trace)
+    heads.span_logits(out["last_hidden_state"], PARAMS, trace=trace)
     documented = (
         documented_trace(model.embed, "embeddings.")
         | documented_trace(model.pool, "pooler.")
         | documented_trace(heads.masked_lm_logits)
         | documented_trace(heads.next_sentence_logits)
+        | documented_trace(heads.sequence_logits)
+        | documented_trace(heads.token_logits)
+        | documented_trace(heads.span_logits)
     )
     for i in range(CONFIG.num_hidden_layers):
         documented |= (

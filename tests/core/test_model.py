@@ -10,9 +10,10 @@ from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 import bert_np
 from bert_np import BertConfig, BertError, add_and_norm, bert, embed, pool
 from bert_np.functional import layer_norm
+from bert_np.parameters import HEADS
 from bert_np.tree import leaves
 
-PARAMS = random_params()
+PARAMS = random_params(heads=HEADS)
 X, UPDATE = np.random.default_rng(0).standard_normal((2, 2, 5, 21))
 MASKS = {
     "padded": [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]],
@@ -33,13 +34,15 @@ def generator():
 
 
 def run(params=PARAMS, config=CONFIG, input_ids=INPUT_IDS, **options):
-    """bert and both heads; the outputs and the trace."""
+    """bert and its heads; the outputs and the trace."""
     trace = {}
     out = bert(input_ids, params, config, trace=trace, **options)
-    out["mlm"] = bert_np.masked_lm_logits(
-        out["last_hidden_state"], params, config, trace=trace
-    )
-    out["nsp"] = bert_np.next_sentence_logits(out["pooler_output"], params, trace=trace)
+    hidden, pooled = out["last_hidden_state"], out["pooler_output"]
+    out["mlm"] = bert_np.masked_lm_logits(hidden, params, config, trace=trace)
+    out["nsp"] = bert_np.next_sentence_logits(pooled, params, trace=trace)
+    out["sequence"] = bert_np.sequence_logits(pooled, params, trace=trace)
+    out["token"] = bert_np.token_logits(hidden, params, trace=trace)
+    out["start"], out["end"] = bert_np.span_logits(hidden, params, trace=trace)
     return out, trace
 
 
@@ -57,6 +60,10 @@ def assert_equals_oracle(config, mask, given):
         "pooler.output": out["pooler_output"],
         "mlm.logits": out["mlm"],
         "nsp.logits": out["nsp"],
+        "sequence.logits": out["sequence"],
+        "token.logits": out["token"],
+        "span.start": out["start"],
+        "span.end": out["end"],
         "layers.0.attention.probs": out["attention_probs"][0],
         "layers.1.attention.probs": out["attention_probs"][1],
     }
@@ -76,7 +83,8 @@ def test_every_stage_equals_the_scalar_loops_under_a_given_mask(mask):
 
 def test_float32_stays_float32_and_close_to_float64():
     exact, _ = run(segment_ids=SEGMENT_IDS)
-    rounded, trace = run(random_params(dtype=np.float32), segment_ids=SEGMENT_IDS)
+    single = random_params(dtype=np.float32, heads=HEADS)
+    rounded, trace = run(single, segment_ids=SEGMENT_IDS)
     dtypes = {array.dtype for _, array in leaves([trace, rounded])}
     assert dtypes == {np.dtype(np.float32)}
     for (stage, a), (_, b) in zip(leaves(exact), leaves(rounded), strict=True):

@@ -128,6 +128,22 @@ def test_check_names_the_array_that_is_wrong(path, change, message):
         check_params(altered(path, change), CONFIG)
 
 
+def test_each_head_is_there_if_asked_for_and_has_a_column_for_each_label():
+    shapes = parameter_shapes(CONFIG, heads=["span", "token", "sequence"])
+    found = {name: shapes[name]["W"] for name in ("sequence", "token", "span")}
+    assert found == {"sequence": (21, 4), "token": (21, 4), "span": (21, 2)}
+    body = parameter_shapes(CONFIG)
+    assert shapes.keys() - body.keys() == found.keys()
+    assert total(shapes) - total(body) == 22 * (4 + 4 + 2)
+    params = init_params(CONFIG, generator(), heads=("token", "span"))
+    check_params(params, CONFIG)
+    assert count_params(params) == total(body) + 22 * (4 + 2)
+    with pytest.raises(
+        BertError, match=r"token.W has shape \(21, 4\), allowed: \(21, 2"
+    ):
+        check_params(params, replace(CONFIG, labels=("a", "b")))
+
+
 LAYERS = replace(CONFIG, num_hidden_layers=10_001)
 VALUES = replace(CONFIG, intermediate_size=10**18)
 
@@ -137,6 +153,8 @@ VALUES = replace(CONFIG, intermediate_size=10**18)
     [
         (lambda: check_params(None, CONFIG), "^params is NoneType"),
         (lambda: count_params({"pooler": [1]}), r"^params: pooler\.0 is int"),
+        (lambda: parameter_shapes(CONFIG, 1), "^heads = 1, allowed: True, False or a"),
+        (lambda: parameter_shapes(CONFIG, ["qa"]), r"^heads = \['qa'\].*mlm, nsp, seq"),
         (lambda: parameter_shapes({}), "^config is dict, allowed: BertConfig"),
         (lambda: parameter_shapes(LAYERS), "num_hidden_layers = 10001, allowed"),
         (lambda: init_params(CONFIG, 0), "^rng is int.*numpy.random.Generator"),
