@@ -33,25 +33,35 @@ from bert_np.analysis.summary import (
     HeadSummary,
     summarise_heads,
 )
+from bert_np.analysis.syntax import (
+    RelationScores,
+    format_relations,
+    score_relations,
+)
+from bert_np.analysis.words import word_attention
 
 __all__ = [
     "AblationEffects",
     "HeadSummary",
+    "RelationScores",
     "Review",
     "Sentence",
     "ablation_effects",
     "attention_distance",
     "attention_entropy",
     "attention_masses",
+    "format_relations",
     "head_distances",
     "logit_lens",
     "read_reviews",
     "read_treebank",
     "rollout",
+    "score_relations",
     "summarise_heads",
     "summed_weighted_norms",
     "top_words",
     "weighted_norms",
     "without_head",
     "without_layer",
+    "word_attention",
 ]

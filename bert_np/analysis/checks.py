@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.analysis.corpora import Sentence
+from bert_np.errors import BertError, short
 from bert_np.tokenizer import Tokenizer
 
 TOLERANCE = 1e-4  # by how much a probability may lie outside 0..1
@@ -179,3 +180,60 @@ def divide_by_sums(maps):
     """Divide each row by its sum; a row of zeros stays."""
     sums = maps.sum(axis=-1, keepdims=True)
     return np.divide(maps, sums, out=np.zeros_like(maps), where=sums > 0)
+
+
+def report_tenths(report, before, done, total, what):
+    """Report each tenth of something that has been reached, such as texts."""
+    if report is not None and done * 10 // total > before * 10 // total:
+        report(f"{what} {done:,}/{total:,}")
+
+
+def check_sentences(sentences, least=1):
+    """Refuse what is not a list of sentences whose heads are among their words."""
+    if not isinstance(sentences, (list, tuple)) or isinstance(sentences, Sentence):
+        raise BertError(f"sentences is {short(sentences)}, allowed: a list of Sentence")
+    if len(sentences) < least:
+        raise BertError(
+            f"sentences has {len(sentences)} entries, allowed: {least} or more"
+        )
+    for number, sentence in enumerate(sentences):
+        name = f"sentences[{number}]"
+        if not isinstance(sentence, Sentence):
+            raise BertError(
+                f"{name} is {type(sentence).__name__}, allowed: Sentence, as "
+                "read_treebank returns them"
+            )
+        _check_sentence(sentence, name)
+
+
+def _check_sentence(sentence, name):
+    columns = sentence._asdict()
+    columns.pop("source")
+    for field, values in columns.items():
+        kind = (int, np.integer) if field == "heads" else str
+        if not isinstance(values, (list, tuple)) or len(values) == 0:
+            raise BertError(f"{name}.{field} is {short(values)}, allowed: a tuple")
+        for place, value in enumerate(values):
+            if not isinstance(value, kind) or isinstance(value, bool):
+                wanted = "int" if field == "heads" else "str"
+                raise BertError(
+                    f"{name}.{field}[{place}] = {short(value)}, allowed: {wanted}"
+                )
+    lengths = {field: len(values) for field, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise BertError(f"{name} has fields of different lengths: {lengths}")
+    for place, head in enumerate(sentence.heads):
+        if not -1 <= head < len(sentence.words) or head == place:
+            raise BertError(
+                f"{name}.heads[{place}] = {short(head)}, allowed: "
+                f"-1..{len(sentence.words) - 1}, but not {place}, the word itself"
+            )
+
+
+def require_generator(rng):
+    """Refuse what is not a random generator of NumPy."""
+    if not isinstance(rng, np.random.Generator):
+        raise BertError(
+            f"rng is {type(rng).__name__}, allowed: numpy.random.Generator, "
+            "as np.random.default_rng(0) makes it"
+        )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.analysis.checks import require_tokenizer
+from bert_np.analysis.checks import report_tenths, require_tokenizer
 from bert_np.analysis.flow import weighted_norms
 from bert_np.analysis.statistics import (
     attention_distance,
@@ -78,7 +78,7 @@ def summarise_heads(
             measured = _measure(maps, tokens, inputs["attention_mask"])
             for name, values in measured.items():  # (B, A, T)
                 sums[name][layer] += values.sum(axis=(0, 2), dtype=np.float64)
-        _report_tenths(report, start, start + len(rows), N)
+        report_tenths(report, start, start + len(rows), N, "texts")
     count = {"previous": total - N, "next": total - N}
     means = {name: values / count.get(name, total) for name, values in sums.items()}
     return HeadSummary(means, N, total)
@@ -106,9 +106,3 @@ def _measure(maps, tokens, mask):
         "distance": attention_distance(maps, mask),
         **attention_masses(maps, tokens, mask),
     }
-
-
-def _report_tenths(report, before, done, total):
-    """A line for each tenth of the texts that has been reached."""
-    if report is not None and done * 10 // total > before * 10 // total:
-        report(f"texts {done:,}/{total:,}")

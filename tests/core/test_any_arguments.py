@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import bert_np
-from bert_np import BertError, fast, plotting
+from bert_np import BertError, analysis, fast, plotting
 from bert_np.errors import short
 from bert_np.files import pretrained
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
@@ -61,6 +61,9 @@ RIGHT |= {"peak": 1.0, "warmup_steps": 1, "total_steps": 2}
 RIGHT |= {"amounts": {"a": 1}, "curves": [1, 2], "ndim": 2, "num_heads": 2}
 RIGHT |= dict.fromkeys(("word", "position", "segment", "output", "x"), np.eye(5, 4))
 PAIRS = {"logits": np.zeros((2, 2)), "labels": np.array([0, 1])}
+PARSED = analysis.Sentence(("a", "b"), ("X", "X"), (1, -1), ("x", "root"), "")
+SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least=1)
+RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES}
 CALLED = {"report", "make_batch", "after_step", "run_all"}  # their errors are their own
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]

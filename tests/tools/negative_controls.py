@@ -33,6 +33,7 @@ def copy_repository(folder):
     for name in ("bert_np", "tests"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copytree(ROOT / "notebooks" / "data", folder / "notebooks" / "data")
     shutil.copy(ROOT / "pyproject.toml", folder)
 
 
