@@ -29,7 +29,7 @@ def tests(session):
 
 @nox.session(name="all")
 def everything(session):
-    """Run the slow tests too, every notebook among them, with coverage."""
+    """Run the slow tests, the notebooks and the browser too, with coverage."""
     session.install("-r", "requirements.txt", "pytest-cov")
     pytest(session, "-m", "not references", *COVERAGE)
 
@@ -49,7 +49,7 @@ def oldest(session):
     bounds = [f"{name}=={low}" for name, low in re.findall(r'"(.+?)>=(.+?)"', block)]
     # The oldest matplotlib calls names that the newest pyparsing warns of.
     session.install("-r", "requirements.txt", *bounds, "pyparsing<3.3")
-    pytest(session, "-m", "not references")
+    pytest(session, "-m", "not references and not browser")
 
 
 @nox.session(python="3.13")
@@ -58,7 +58,7 @@ def newest(session):
     session.install(
         "--upgrade", "--upgrade-strategy", "eager", "-r", "requirements.txt"
     )
-    pytest(session, "-m", "not references")
+    pytest(session, "-m", "not references and not browser")
 
 
 @nox.session

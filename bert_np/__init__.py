@@ -72,6 +72,7 @@ MODULES_ON_DEMAND = (
     "tasks",
     "tokenizer",
     "training",
+    "web",
 )
 
 __all__ = [

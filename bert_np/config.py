@@ -36,6 +36,8 @@ CLASSIFIER_POOLINGS = ("pooler", "mean")
 MOST_LABELS = 2**20
 # Fields that to_dict writes only where they differ from the default.
 OPTIONAL = ("pooling", "labels", "problem_type", "classifier_pooling")
+# Architectures whose positions start at padding_idx + 1, otherwise like BERT.
+SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 # Keys of a config.json that are checked, though they are no fields.
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
 CHECKED = (
@@ -295,7 +297,7 @@ def _require_bert(values):
 
 def _why_not(model_type):
     """What differs although names and shapes may look like BERT's."""
-    if model_type in ("roberta", "xlm-roberta", "camembert", "data2vec-text"):
+    if model_type in SHIFTED_POSITIONS:
         return "Its tensors fit BERT's, but positions start at padding_idx + 1."
     return "Its tensors may fit BERT's, but it computes something else."
 

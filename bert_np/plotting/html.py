@@ -9,7 +9,7 @@ from contextlib import suppress
 from html import escape as escape_characters
 from pathlib import Path
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.files.checkpoint import remove_leftovers
 
 VOID = {"br", "img", "meta"}  # elements without content and closing tag
@@ -82,15 +82,21 @@ def page(title, body):
 
 
 def write_page(path, title, body):
-    """Write a page to a temporary file, then move it to its place.
+    """Write a page with this title and body; see write_file.
+
+    A body that is a str and no Html would be shown literally.
+    """
+    return write_file(path, page(title, body))
+
+
+def write_file(path, text):
+    """Write a text to a temporary file, then move it to its place.
 
     Parameters
     ----------
     path : str or Path
         A file in a folder that exists.
-    title : str
-    body : Html
-        A str would be shown literally.
+    text : str
 
     Returns
     -------
@@ -101,17 +107,33 @@ def write_page(path, title, body):
     BertError
         If the file cannot be written; then nothing is left behind.
     """
+    goal = check_target(path)
+    try:
+        partial = goal.with_name(f"{goal.name}.{uuid.uuid4().hex}.partial")
+        _replace(goal, partial, text)
+        remove_leftovers(goal.parent, f"{glob.escape(goal.name)}.*.partial")
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    return goal
+
+
+def check_target(path):
+    """Return the path of a file to write, if its folder exists."""
     try:
         goal = Path(path)
-        partial = goal.with_name(f"{goal.name}.{uuid.uuid4().hex}.partial")
-        _replace(goal, partial, page(title, body))
-        remove_leftovers(goal.parent, f"{glob.escape(goal.name)}.*.partial")
+        if goal.name and goal.parent.is_dir() and not goal.is_dir():
+            return goal
+        reason = "it is a folder" if goal.is_dir() else "its folder does not exist"
     except (OSError, TypeError, ValueError) as error:
-        raise BertError(
-            f"path = {path!r} cannot be written: {error}; allowed: a file "
-            "in a folder that exists"
-        ) from None
-    return goal
+        reason = error
+    raise _unwritable(path, reason)
+
+
+def _unwritable(path, reason):
+    return BertError(
+        f"path = {short(path)} cannot be written: {reason}; allowed: a file "
+        "in a folder that exists"
+    )
 
 
 def _replace(goal, partial, text):

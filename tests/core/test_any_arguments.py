@@ -113,7 +113,7 @@ FOREIGN = """
 training.pretraining.gradients
 """
 NOT_YET = set(FOREIGN.split())
-MODULES = ["analysis", "plotting"]
+MODULES = ["analysis", "plotting", "web"]
 MODULES += [f"training.{name}" for name in ("adam", "losses", "loop", "masking")]
 MODULES += ["training.pretraining", "training.run"]
 METHODS = {

@@ -30,6 +30,7 @@ tasks analysis
 plotting
 training
 course
+web
 """
 RANKS = {
     name: rank for rank, line in enumerate(STACK.split("\n")) for name in line.split()

@@ -1,0 +1,184 @@
+// All heads as small maps, and the chosen one large.
+"use strict";
+
+const MOST_CELLS = 40; // rows and columns of the large map; a longer text slides
+const MOST_NUMBERS = 20; // tokens up to which the cells carry numbers
+
+function mapOf(layer, head) { // (T, T) of one head
+  const T = shown.tokens.length;
+  return shown.result.layers[layer].probs.subarray(head * T * T, (head + 1) * T * T);
+}
+
+const weightOf = (query, key) =>
+  mapOf(state.layer, state.head)[query * shown.tokens.length + key];
+
+// ------------------------------------------------------------------ all heads
+
+function buildThumbs() { // anew for each model
+  const { num_hidden_layers: L, num_attention_heads: A } = model.config, box = find("thumbs");
+  box.replaceChildren();
+  box.style.gridTemplateColumns = `auto repeat(${A}, minmax(0, 1fr))`;
+  box.style.setProperty("--heads", A);
+  document.body.style.setProperty("--overview", `${clamp(34 * A, 280, 410)}px`);
+  make("span", box);
+  for (let head = 0; head < A; head++) make("span", box, { textContent: head });
+  for (let layer = 0; layer < L; layer++) {
+    make("span", box, { textContent: layer, className: "layer" });
+    for (let head = 0; head < A; head++) {
+      const canvas = make("canvas", box, { id: `thumb-${layer}-${head}`, attributes: {
+        role: "radio", "aria-label": `layer ${layer}, head ${head}` } });
+      canvas.addEventListener("click", () => choose({ layer, head }));
+    }
+  }
+}
+
+const thumb = (layer, head) => find(`thumb-${layer}-${head}`);
+
+function drawThumbs() {
+  const { num_hidden_layers: L, num_attention_heads: A } = model.config;
+  const T = shown.tokens.length, colourOf = (p) => ATTENTION[step(p)];
+  for (let layer = 0; layer < L; layer++)
+    for (let head = 0; head < A; head++) {
+      const values = mapOf(layer, head), isOff = state.off.has(`${layer}.${head}`);
+      paint(thumb(layer, head), values, T, T, colourOf);
+      thumb(layer, head).classList.toggle("off", isOff);
+      thumb(layer, head).setAttribute("aria-label",
+        `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
+    }
+}
+
+function markThumb() {
+  for (const canvas of find("thumbs").querySelectorAll("canvas")) {
+    const isChosen = canvas === thumb(state.layer, state.head);
+    canvas.setAttribute("aria-checked", isChosen);
+    canvas.tabIndex = isChosen ? 0 : -1;
+  }
+}
+
+function startThumbs() {
+  onArrows(find("thumbs"), (down, across) => {
+    const { num_hidden_layers: L, num_attention_heads: A } = model.config;
+    choose({ layer: clamp(state.layer + down, 0, L - 1),
+      head: clamp(state.head + across, 0, A - 1) });
+    thumb(state.layer, state.head).focus();
+  });
+}
+
+// ------------------------------------------------------------------- one head
+
+let cells = []; // of the large map, as far as it is shown
+
+function span(from) { // the positions that a side of the large map shows
+  const T = shown.tokens.length, count = Math.min(T, MOST_CELLS);
+  return Array.from({ length: count }, (_, i) => clamp(from, 0, T - count) + i);
+}
+
+function buildMap() { // anew for each text and each window
+  const queries = span(state.rowFrom), keys = span(state.columnFrom), T = shown.tokens.length;
+  const table = find("map"), head = make("tr", make("thead", document.createElement("table")));
+  const body = document.createElement("tbody");
+  make("td", head);
+  for (const key of keys)
+    make("th", head, { className: "key", scope: "col" }).append(tokenText(shown.tokens[key]));
+  cells = queries.map((query) => {
+    const row = make("tr", body);
+    make("th", row, { className: "query", scope: "row" }).append(tokenText(shown.tokens[query]));
+    return keys.map((key) => {
+      const cell = make("td", row, { tabIndex: -1, attributes: { role: "gridcell" } });
+      cell.addEventListener("click", () => choose({ query, key }));
+      cell.addEventListener("pointerenter", () => say(query, key));
+      return cell;
+    });
+  });
+  table.replaceChildren(head.parentNode, body);
+  sizeMap(keys.map((key) => shown.tokens[key]));
+  find("slides").hidden = T <= MOST_CELLS;
+  for (const side of ["rowFrom", "columnFrom"]) {
+    find(side).max = Math.max(0, T - MOST_CELLS);
+    find(side).value = state[side];
+  }
+  drawMap();
+}
+
+function sizeMap(keys) { // as large as the column is wide
+  const longest = Math.max(...keys.map((key) => [...key].length)), table = find("map");
+  const room = find("mapBox").clientWidth - 92;
+  const size = clamp(Math.floor(room / keys.length), 13, 46);
+  const letters = clamp(Math.round(size * 0.5), 10, 16);
+  table.style.setProperty("--cell", `${size}px`);
+  table.style.setProperty("--letters", `${letters}px`);
+  table.classList.toggle("turned", longest * letters * 0.6 > size);
+  table.classList.toggle("numbers", keys.length <= MOST_NUMBERS && size >= 27);
+}
+
+function drawMap() {
+  const queries = span(state.rowFrom), keys = span(state.columnFrom);
+  cells.forEach((line, y) => line.forEach((cell, x) => {
+    const p = weightOf(queries[y], keys[x]), isHidden = state.hidden.has(keys[x]);
+    cell.style.backgroundColor = isHidden && p === 0 ? DATA.colours.masked : attentionColour(p);
+    cell.style.color = isHidden && p === 0 ? "#000" : inkOn(p);
+    cell.classList.toggle("hatched", isHidden);
+    cell.textContent = p < 0.005 ? "" : p.toFixed(2);
+    cell.setAttribute("aria-label", sentence(queries[y], keys[x]));
+  }));
+  markCell();
+}
+
+function markCell() {
+  const queries = span(state.rowFrom), keys = span(state.columnFrom);
+  const rows = find("map").querySelectorAll("tbody tr");
+  const names = find("map").querySelectorAll("thead th");
+  names.forEach((name, x) => name.classList.toggle("on", keys[x] === state.key));
+  cells.forEach((line, y) => {
+    rows[y].firstChild.classList.toggle("on", queries[y] === state.query);
+    line.forEach((cell, x) => {
+      const isChosen = queries[y] === state.query && keys[x] === state.key;
+      cell.classList.toggle("chosen", isChosen);
+      cell.classList.toggle("across", queries[y] === state.query);
+      cell.setAttribute("aria-selected", isChosen);
+      cell.tabIndex = isChosen ? 0 : -1;
+    });
+  });
+  if (!cells.flat().some((cell) => cell.tabIndex === 0)) cells[0][0].tabIndex = 0;
+  const isOff = state.off.has(`${state.layer}.${state.head}`);
+  find("place").textContent = `Layer ${state.layer}, head ${state.head}`
+    + (isOff ? " (switched off)" : "");
+  say(state.query, state.key);
+}
+
+function sentence(query, key) {
+  return `${shown.tokens[query]} attends to ${shown.tokens[key]}: `
+    + `${weightOf(query, key).toFixed(3)}${state.hidden.has(key) ? ", hidden" : ""}`;
+}
+
+function say(query, key) {
+  const place = `layer ${state.layer}, head ${state.head}`;
+  const [looking, seen] = [query, key].map((i) => tokenText(shown.tokens[i]));
+  looking.className = "query";
+  seen.className = "key";
+  find("live").replaceChildren(looking, " attends to ", seen,
+    `: ${weightOf(query, key).toFixed(3)}${state.hidden.has(key) ? ", hidden" : ""} (${place})`);
+}
+
+function slideToChosen() { // so that the chosen cell is in the window
+  for (const [side, place] of [["rowFrom", state.query], ["columnFrom", state.key]])
+    state[side] = clamp(clamp(state[side], place - MOST_CELLS + 1, place),
+      0, Math.max(0, shown.tokens.length - MOST_CELLS));
+}
+
+function startMap() {
+  onArrows(find("map"), (down, across) => {
+    const last = shown.tokens.length - 1;
+    choose({ query: clamp(state.query + down, 0, last),
+      key: clamp(state.key + across, 0, last) });
+    find("map").querySelector(".chosen").focus();
+  });
+  find("map").addEventListener("pointerleave", () => say(state.query, state.key));
+  for (const side of ["rowFrom", "columnFrom"])
+    find(side).addEventListener("input", () => {
+      state[side] = Number(find(side).value);
+      buildMap();
+    });
+  find("bar").style.background =
+    `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(attentionColour)})`;
+}

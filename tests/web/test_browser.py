@@ -1,0 +1,188 @@
+"""The page in a real browser, beside the library: the same numbers."""
+
+import json
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from browser import Browser
+from golden_values import GOLDEN
+from safetensors.numpy import load_file
+from web.pages import assert_close, library_results, open_folder, page_results
+
+from bert_np import BertConfig, init_params, load_pretrained, save_pretrained
+from bert_np.analysis import without_head
+from bert_np.files.pretrained import fetch
+from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bert_np.tree import map_leaves
+
+pytestmark = pytest.mark.browser
+CASES = json.loads((GOLDEN / "tokenizer.json").read_text("utf-8"))
+OLD = unicodedata.ucd_3_2_0
+
+
+def random_texts(tokenizer, rng, count):
+    """Texts of pieces of the vocabulary, and pairs of them."""
+    words = [t for t in tokenizer.tokens if t.isalpha()] + [".", ",", "[MASK]"]
+    for _ in range(count):
+        lengths = rng.integers(1, 14, 2)
+        text, pair = (" ".join(rng.choice(words, n)) for n in lengths)
+        yield text, pair if rng.random() < 0.5 else ""
+
+
+def assert_same(page, model, text, pair=""):
+    ids, segments, found = page_results(page, text, pair)
+    encoding = model.tokenizer.encode(text, pair or None)
+    assert ids == encoding.input_ids.tolist()
+    assert segments == encoding.segment_ids.tolist()
+    assert_close(found, library_results(model, ids, segments))
+
+
+def test_the_toy_gives_the_same_numbers(page):
+    toy, rng = load_pretrained("toy"), np.random.default_rng(0)
+    for text, pair in random_texts(toy.tokenizer, rng, 20):
+        assert_same(page, toy, text, pair)
+    assert page.errors() == ([], [])
+
+
+@pytest.fixture(scope="module")
+def minilm_page(chromium, page_file, minilm):
+    """A second browser in which MiniLM runs, opened once."""
+    with Browser() as browser:
+        browser.open(page_file.as_uri())
+        browser.wait("shown")
+        open_folder(browser, fetch("all-MiniLM-L6-v2"))
+        yield browser
+
+
+def test_minilm_gives_the_same_numbers(minilm_page, minilm):
+    report = minilm_page.run("document.getElementById('report').textContent")
+    assert report == (
+        "Running: all-MiniLM-L6-v2, uncased, 6 layers of 12 attention heads, hidden "
+        "size 384, 22,713,216 parameters, no MLM head."
+    )
+    rng = np.random.default_rng(1)
+    for text, pair in random_texts(minilm.tokenizer, rng, 6):
+        assert_same(minilm_page, minilm, text, pair)
+    guesses = minilm_page.run("document.getElementById('guesses').textContent")
+    assert guesses == "This model has no MLM head, so it makes no guesses."
+
+
+# ------------------------------------------------------------------ text to ids
+def page_ids(page, pairs, rules=None):
+    script = f"""{json.dumps(pairs)}.map(([text, pair]) => {{
+      const rules = {{ ...model.tokenizer, ...{json.dumps(rules or {})} }};
+      const found = encode(text, pair, rules);
+      return [found.inputIds, found.segmentIds]; }})"""
+    return page.run(script)
+
+
+def test_golden_texts_give_the_same_ids(minilm_page):
+    singles = page_ids(minilm_page, [(case["text"], "") for case in CASES["single"]])
+    assert singles == [[c["ids"], c["type_ids"]] for c in CASES["single"]]
+    assert len(singles) == 45
+
+
+def is_stable(ch):
+    """Whether Unicode 3.2 knew this character as today's tables do."""
+    names = ("category", "combining", "decomposition")
+    return OLD.category(ch) not in ("Cn", "Cs") and all(
+        getattr(OLD, name)(ch) == getattr(unicodedata, name)(ch) for name in names
+    )
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{}, {"lowercase": False}, {"strip_accents": False}]
+    + [{"handle_chinese_chars": False}, {"lowercase": False, "strip_accents": True}],
+)
+def test_any_text_gives_the_same_ids(minilm_page, minilm, rules):
+    rng = np.random.default_rng(2)
+    stable = [chr(code) for code in range(0x110000) if is_stable(chr(code))]
+    common = list("abcdeABCDE ,.!?-'éÉßİΣ\t\n\u0301\u0334中[]") + ["[MASK]", "[SEP]"]
+    pool = [stable[i] for i in rng.integers(0, len(stable), 3000)] + common * 40
+    texts = ["".join(rng.choice(pool, n)) for n in rng.integers(1, 25, 300)]
+    tokenizer = replace(minilm.tokenizer, **rules)
+    expected = [tokenizer.encode(text).input_ids.tolist() for text in texts]
+    found = page_ids(minilm_page, [(text, "") for text in texts], rules)
+    assert [ids for ids, _ in found] == expected
+
+
+# ------------------------------------------------------------- models of one's own
+TOKENIZER = Tokenizer.from_tokens([*SPECIAL_TOKENS, *"abcdefghijklmnopqr"])
+SIZES = {"num_hidden_layers": 2, "intermediate_size": 11, "max_position_embeddings": 17}
+MODELS = {
+    "erf": {"hidden_size": 21, "num_attention_heads": 3, "hidden_act": "gelu"},
+    "tanh": {"hidden_size": 20, "num_attention_heads": 5, "hidden_act": "gelu_new"},
+    "relu": {"hidden_size": 6, "num_attention_heads": 1, "hidden_act": "relu"},
+    "eps": {"hidden_size": 8, "num_attention_heads": 2, "layer_norm_eps": 1e-3},
+}
+
+
+def random_model(folder, dtype=np.float32, **sizes):
+    """Save a model of large random weights, and return it as loaded."""
+    config = BertConfig(23, initializer_range=0.3, **SIZES, **sizes)
+    rng = np.random.default_rng(3)
+    params = init_params(config, rng, heads=True, dtype=dtype)
+    params = map_leaves(
+        lambda path, x: x if path.endswith("W") else x + rng.normal(0, 0.2, x.shape),
+        params,
+    )
+    params = map_leaves(lambda path, x: x.astype(dtype), params)
+    save_pretrained(folder, params, config, TOKENIZER)
+    return load_pretrained(folder)
+
+
+def test_any_sizes_and_activations(page, tmp_path):
+    for name, sizes in MODELS.items():
+        model = random_model(tmp_path / name, **sizes)
+        assert open_folder(page, tmp_path / name).startswith(f"Running: {name}")
+        assert_same(page, model, "a b [MASK] c", "d e f")
+
+
+def convert(folder, kind):
+    """Rewrite a folder's weights in another type of numbers."""
+    path = folder / "model.safetensors"
+    tensors, header, data = load_file(path), {}, b""
+    for name, x in tensors.items():
+        if kind == "BF16":  # the upper half of a float32
+            part = (x.view("<u4") >> 16).astype("<u2").tobytes()
+        else:
+            part = x.astype({"F64": "<f8", "F16": "<f2"}[kind]).tobytes()
+        offsets = [len(data), len(data) + len(part)]
+        header[name] = {"dtype": kind, "shape": x.shape, "data_offsets": offsets}
+        data += part
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + data)
+
+
+@pytest.mark.parametrize("kind", ["F64", "F16", "BF16"])
+def test_any_type_of_numbers(page, tmp_path, kind):
+    random_model(tmp_path / "own", **MODELS["erf"])
+    convert(tmp_path / "own", kind)
+    assert open_folder(page, tmp_path / "own").startswith("Running: own")
+    assert_same(page, load_pretrained(tmp_path / "own"), "a b [MASK] c", "d e f")
+
+
+# --------------------------------------------------------------------- changes
+def test_changes_do_what_they_say(page):
+    toy = load_pretrained("toy")
+    text, off = "anna has a red ball and a blue hat .", [(0, 1), (2, 3)]
+    params = toy.params
+    for layer, head in off:
+        params = without_head(params, toy.config, layer, head)
+    for layer in range(len(params["layers"])):  # scores / 2
+        layers = list(params["layers"])
+        attention = dict(layers[layer]["attention"])
+        attention["query"] = {n: x / 2 for n, x in attention["query"].items()}
+        layers[layer] = layers[layer] | {"attention": attention}
+        params = params | {"layers": layers}
+    count = len(toy.tokenizer.encode(text).tokens)
+    mask = [0 if i in (2, 5) else 1 for i in range(count)]
+    off = [f"{layer}.{head}" for layer, head in off]
+    ids, segments, found = page_results(page, text, "", mask, 2, off)
+    expected = library_results(toy._replace(params=params), ids, segments, mask)
+    assert_close(found, expected)
+    whole = library_results(toy, ids, segments)
+    assert np.abs(whole["mlm"] - expected["mlm"]).max() > 0.1
