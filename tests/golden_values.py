@@ -5,7 +5,14 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_np import bert, masked_lm_logits, next_sentence_logits
+from bert_np import (
+    bert,
+    masked_lm_logits,
+    next_sentence_logits,
+    sequence_logits,
+    span_logits,
+    token_logits,
+)
 from bert_np.files.checkpoint import load_checkpoint
 from bert_np.tree import map_leaves
 
@@ -43,6 +50,25 @@ def tiny(prefix, dtype):
             if name.startswith(prefix)
         }
     return inputs, run(*inputs, params, config), expected
+
+
+TASKS = ("sequence", "token", "question")
+
+
+def task(name, dtype):
+    """(found, expected) of a tiny checkpoint with the head of a task."""
+    params, config, _ = load_checkpoint(GOLDEN / "tasks" / name)
+    params = map_leaves(lambda path, array: array.astype(dtype), params)
+    prefix = f"f{8 * np.dtype(dtype).itemsize}_"
+    with np.load(GOLDEN / "tasks" / name / "golden.npz") as golden:
+        inputs = {n: golden[n] for n in golden if not n.startswith("f")}
+        expected = [golden[n] for n in golden if n.startswith(prefix)]
+    out = bert(**inputs, params=params, config=config)
+    if name == "sequence":
+        return [sequence_logits(out["pooler_output"], params)], expected
+    if name == "token":
+        return [token_logits(out["last_hidden_state"], params)], expected
+    return span_logits(out["last_hidden_state"], params), expected
 
 
 def minilm_results(params, config):

@@ -25,7 +25,12 @@ import numpy as np
 
 from bert_np.config import BertConfig, read_json
 from bert_np.errors import BertError, short
-from bert_np.files.notes import note_config, note_other_files, read_pooling
+from bert_np.files.notes import (
+    note_config,
+    note_labels,
+    note_other_files,
+    read_pooling,
+)
 from bert_np.files.vocabulary import (
     TOKENIZER_FILES,
     check_agrees,
@@ -43,7 +48,12 @@ from bert_np.files.weights import (
     read_tensors,
     show,
 )
-from bert_np.parameters import check_params, parameter_shapes
+from bert_np.parameters import (
+    HEADS,
+    PRETRAINING_HEADS,
+    check_params,
+    parameter_shapes,
+)
 from bert_np.tokenizer import Tokenizer
 from bert_np.tree import leaves, map_leaves
 
@@ -65,6 +75,15 @@ MODULES = {
     "mlm.transform": "cls.predictions.transform.dense",
     "mlm.norm": "cls.predictions.transform.LayerNorm",
     "nsp": "cls.seq_relationship",
+    "sequence": "classifier",
+    "token": "classifier",
+    "span": "qa_outputs",
+}
+# The heads for tasks, and the class of each: two have the same tensor names.
+TASKS = {
+    "sequence": "BertForSequenceClassification",
+    "token": "BertForTokenClassification",
+    "span": "BertForQuestionAnswering",
 }
 # The array's own name -> HuggingFace's.
 ARRAYS = {
@@ -136,8 +155,9 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     -------
     Pretrained
         (params, config, tokenizer). params has "pooler", "mlm" and "nsp"
-        only if the files contain them; tokenizer is None if the folder
-        has no WordPiece vocabulary.
+        only if the files contain them, and so with "sequence", "token"
+        and "span"; tokenizer is None if the folder has no WordPiece
+        vocabulary.
     """
     if type(allow_nonfinite) is not bool:
         found = short(allow_nonfinite)
@@ -145,10 +165,12 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
     folder = check_folder(folder)
-    config, tokenizer, notes = _load_texts(folder)
+    values = read_json(own_file(folder, "config.json"))
+    config, tokenizer, notes = _load_texts(folder, values)
     headers = read_headers(folder)
     found = {name: header[name] for header in headers.values() for name in header}
-    places, shapes = _place(found, config)
+    tasks = _tasks(values, config, found)
+    places, shapes = _place(found, config, tasks)
     dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
     arrays = {}
     for file, header in headers.items():
@@ -158,15 +180,16 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
                 _store(arrays, name, places[name], array, allow_nonfinite)
     if report is not None:
         tensors = _report(headers, found, places, shapes, dtype)
+        tensors["absent"] = _absent(values, tasks, found, shapes)
+        note_labels(values, config, shapes, notes)
         notes["unused"] = tensors["unused"] + notes["unused"]
         report.update(tensors | notes)
     params = map_leaves(lambda path, _: arrays[path], shapes)
     return Pretrained(params, config, tokenizer)
 
 
-def _load_texts(folder):
+def _load_texts(folder, values):
     """Read all files but the weights: (config, tokenizer, notes)."""
-    values = read_json(own_file(folder, "config.json"))
     config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
     config = replace(config, pooling=read_pooling(folder, config.pooling))
     note_config(values, config, notes)
@@ -177,13 +200,45 @@ def _load_texts(folder):
     return config, tokenizer, notes
 
 
-def _place(found, config):
+def _tasks(values, config, found):
+    """Say which heads "classifier" and "qa_outputs" are, if they are there.
+
+    The classes in config.json say so. Where it names none, "classifier" is
+    the token head if there is no pooler, which the sequence head needs;
+    beside a pooler it may be either, and is left unused.
+    """
+    classes = values.get("architectures")
+    if not classes:
+        pooler = any("pooler.dense." in name for name in found)
+        tasks = ["span"] if pooler else ["token", "span"]
+    elif isinstance(classes, list):
+        tasks = [task for task, kind in TASKS.items() if kind in classes]
+    else:
+        tasks = [task for task, kind in TASKS.items() if kind == classes]
+    if config.classifier_pooling == "mean":
+        tasks = ["sequence", *tasks]  # no class of HuggingFace's has it
+    both = {"sequence", "token"} <= set(tasks)
+    return [task for task in tasks if task == "span" or not both]
+
+
+def _absent(values, tasks, found, shapes):
+    """List the parts that the files lack."""
+    absent = [part for part in ("pooler", *PRETRAINING_HEADS) if part not in shapes]
+    if values.get("architectures"):
+        absent += [task for task in tasks if task not in shapes]
+    elif "classifier.weight" in found and "token" not in shapes:
+        absent.append("sequence or token (no architectures to tell)")
+    return absent
+
+
+def _place(found, config, tasks):
     """Find the place of each tensor: ({name: path}, the tree of shapes)."""
     names = _standard_names(found)
     layers = {name.split(".")[2] for name in names if name.startswith("encoder.layer.")}
     # However many layers config.json asks for, one too many shows what is missing.
     count = min(config.num_hidden_layers, len(layers) + 1)
-    shapes = parameter_shapes(replace(config, num_hidden_layers=count), heads=True)
+    fewer = replace(config, num_hidden_layers=count)
+    shapes = parameter_shapes(fewer, heads=[*PRETRAINING_HEADS, *tasks])
     paths = {huggingface_name(path): path for path, _ in leaves(shapes)}
     paths |= COPIES | {POSITION_IDS: POSITION_IDS}
     places = {name: paths[std] for std, name in names.items() if std in paths}
@@ -261,6 +316,8 @@ def _check_tensors(found, places, shapes, config):
         if shape not in wanted:
             turned = len(shape) == 2 and shape[::-1] in wanted
             hint = "; it looks transposed (TensorFlow layout?)" if turned else ""
+            if path.startswith(("sequence", "token")):
+                hint = f" ({len(config.labels)} labels)"
             raise BertError(
                 f"{show([name])} has shape {str(shape):.60}, config.json asks for "
                 f"{wanted[0]}{hint}"
@@ -322,7 +379,6 @@ def _report(headers, found, places, shapes, dtype):
         "tied": [f"{n} = {places[n]}" for n in copies],
         "dropped": [n for n in places if n not in floats],
         "unused": [n for n in found if n not in places],
-        "absent": [part for part in ("pooler", "mlm", "nsp") if part not in shapes],
     }
 
 
@@ -356,8 +412,11 @@ def save_pretrained(folder, params, config, tokenizer=None):
     params : dict
         The tree of parameter_shapes. Pooler and heads may be absent; in
         place of a missing pooler HuggingFace's BertModel gets random
-        numbers.
+        numbers. "sequence" and "token" have the same name in its files,
+        so that one folder has room for one of them.
     config : BertConfig
+        Its labels are left out beside a span head alone, of which
+        HuggingFace's class asks that they be two.
     tokenizer : Tokenizer, optional
 
     Raises
@@ -385,16 +444,27 @@ def save_pretrained(folder, params, config, tokenizer=None):
 
 
 def _config_text(params, config):
-    """Return the text of config.json, with the class that has these heads."""
-    heads = tuple(part for part in ("mlm", "nsp") if part in params)
+    """Return the text of config.json, with the classes that have these heads."""
+    heads = tuple(part for part in PRETRAINING_HEADS if part in params)
     kind = {
         (): "BertModel",
         ("mlm",): "BertForMaskedLM",
         ("nsp",): "BertForNextSentencePrediction",
         ("mlm", "nsp"): "BertForPreTraining",
     }[heads]
+    tasks = [task for task in TASKS if task in params]
+    if {"sequence", "token"} <= set(tasks):
+        raise BertError(
+            "params has 'sequence' and 'token', but a folder has room for one of them: "
+            "both are named 'classifier' in HuggingFace's files"
+        )
+    if tasks == ["span"] and len(config.labels) != 2:
+        config = replace(config, labels=BertConfig.labels)
+    if config.classifier_pooling == "mean":  # HuggingFace's class has the pooler
+        tasks = [task for task in tasks if task != "sequence"]
+    kinds = [TASKS[task] for task in tasks] or [kind]
     dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
-    values = config.to_dict() | {"architectures": [kind], "torch_dtype": str(dtype)}
+    values = config.to_dict() | {"architectures": kinds, "torch_dtype": str(dtype)}
     return json.dumps(values, indent=2) + "\n"
 
 
@@ -474,7 +544,7 @@ def _write_weights(path, params):
 
     tensors = {}
     for place, array in leaves(params):
-        prefix = "" if place.startswith(("mlm", "nsp")) else "bert."
+        prefix = "" if place.startswith(HEADS) else "bert."
         array = array.T if place.endswith(".W") else array
         # save_file writes wrong numbers if an array is not contiguous
         # (safetensors#825) or, in old versions, not little-endian.

@@ -8,7 +8,14 @@ own, usually 1_Pooling; and perhaps Normalize, which scales to length 1.
 import os
 from contextlib import suppress
 
-from bert_np.config import CHECKED, OPTIONAL, BertConfig, check_pooling, read_json
+from bert_np.config import (
+    CHECKED,
+    LABEL_KEYS,
+    OPTIONAL,
+    BertConfig,
+    check_pooling,
+    read_json,
+)
 from bert_np.errors import BertError, short
 from bert_np.files.vocabulary import TOKENIZER_FILES
 from bert_np.files.weights import INDEX, own_file, read_object
@@ -86,6 +93,14 @@ def note_config(values, config, notes):
     ]
     known = {*fields, *CHECKED, *OPTIONAL}
     notes["ignored"] += [f"config.json {k}" for k in values if k not in known]
+
+
+def note_labels(values, config, parts, notes):
+    """Note the defaults that heads with labels take."""
+    if {"sequence", "token"} & set(parts) and not any(map(values.get, LABEL_KEYS)):
+        notes["defaults"].append(f"labels = {config.labels}")
+    if "sequence" in parts and values.get("problem_type") is None:
+        notes["defaults"].append(f"problem_type = {config.problem!r}")
 
 
 def note_other_files(folder, notes):

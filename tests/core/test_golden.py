@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from golden_values import minilm_results, run, tiny
+from golden_values import TASKS, minilm_results, run, task, tiny
 
 from bert_np.files.checkpoint import load_checkpoint
 
@@ -24,6 +24,16 @@ def test_the_tiny_checkpoint(prefix, dtype, atol, attention_atol):
     assert len(expected) == 8
     assert (inputs[0][inputs[1] == 1] == 0).any()  # a real token with the pad id
     assert_close(found, expected, atol, attention_atol)
+
+
+@pytest.mark.parametrize("dtype, atol", [(np.float64, 1e-12), (np.float32, 1e-5)])
+@pytest.mark.parametrize("name", TASKS)
+def test_the_heads_of_tasks(name, dtype, atol):
+    found, expected = task(name, dtype)
+    assert len(expected) == 1 + (name == "question")
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=atol)
 
 
 def test_minilm(minilm):

@@ -16,6 +16,7 @@ from bert_np.files.weights import WEIGHTS
 from bert_np.tree import leaves
 
 TINY = Path(__file__).parents[1] / "golden" / "tiny"
+TASKS = TINY.parent / "tasks"  # a folder for each of three heads
 RAW = (TINY / WEIGHTS).read_bytes()
 TENSORS = dict(sorted(load(RAW).items()))  # name -> array
 CONFIG = json.loads((TINY / "config.json").read_text("utf-8"))

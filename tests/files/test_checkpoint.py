@@ -15,6 +15,7 @@ from files.folders import (
     INNER,
     QUERY,
     RAW,
+    TASKS,
     TENSORS,
     TINY,
     TOKENS,
@@ -47,6 +48,15 @@ from bert_np.tree import leaves, map_leaves
 
 IDS = "bert.embeddings.position_ids"
 WIDE = {name: tensor.astype("f8") / 3 for name, tensor in TENSORS.items()}
+SMALL = BertConfig(
+    vocab_size=23,
+    hidden_size=6,
+    num_hidden_layers=11,
+    num_attention_heads=3,
+    intermediate_size=10,
+    max_position_embeddings=7,
+    type_vocab_size=3,
+)
 
 
 # --------------------------------------------------------------- loading
@@ -152,6 +162,141 @@ def test_pooler_and_heads_may_be_absent(tmp_path, part, name):
 def test_heads_that_are_not_used_are_reported(tmp_path):
     _, report = accept(make(tmp_path, TENSORS | HEADS), BASE)
     assert sorted(report["unused"]) == sorted(HEADS)
+
+
+# ------------------------------------------------------ heads of tasks
+SEQUENCE, TOKEN, SPAN = checkpoint.TASKS.values()
+CLASSIFIER = {
+    "classifier.weight": TENSORS[WORD][:2],
+    "classifier.bias": TENSORS[BIAS][:2],
+}
+ANSWERS = {n.replace("classifier", "qa_outputs"): t for n, t in CLASSIFIER.items()}
+
+
+def with_tasks(*parts):
+    """The tiny checkpoint without some parts, with both names of heads."""
+    return without("cls.", *parts) | CLASSIFIER | ANSWERS
+
+
+@pytest.mark.parametrize(
+    "architectures, pooler, loaded",
+    [
+        ([SEQUENCE], True, ["sequence"]),
+        ([TOKEN], True, ["token"]),
+        ([TOKEN], False, ["token"]),
+        ([SPAN], True, ["span"]),
+        ([SEQUENCE, SPAN], True, ["sequence", "span"]),
+        ([TOKEN, SPAN], False, ["token", "span"]),
+        ([SEQUENCE, TOKEN], True, []),
+        (["BertForMultipleChoice"], True, []),
+        (["BertModel"], True, []),
+        (SEQUENCE, True, ["sequence"]),
+        (None, False, ["token", "span"]),
+        ([], True, ["span"]),
+    ],
+)
+def test_the_class_in_the_config_tells_the_heads(
+    tmp_path, architectures, pooler, loaded
+):
+    tensors = with_tasks() if pooler else with_tasks("pooler")
+    folder = make(tmp_path, tensors, architectures=architectures)
+    (params, _, _), report = accept(folder)
+    assert list(params) == ["embeddings", "layers", *["pooler"] * pooler, *loaded]
+    unused = {} if {"sequence", "token"} & {*loaded} else CLASSIFIER
+    unused = unused | ({} if "span" in loaded else ANSWERS)
+    assert sorted(report["unused"]) == sorted(unused)
+    for name in loaded:
+        np.testing.assert_array_equal(params[name]["W"], TENSORS[WORD][:2].T)
+        np.testing.assert_array_equal(params[name]["b"], TENSORS[BIAS][:2])
+    untold = "sequence or token (no architectures to tell)"
+    assert (untold in report["absent"]) == (architectures == [])
+
+
+def test_the_report_on_a_head_that_is_announced_and_on_its_defaults(tmp_path):
+    _, report = accept(make(tmp_path, without("cls."), architectures=[SEQUENCE]))
+    assert report["absent"] == ["mlm", "nsp", "sequence"]
+    assert report["defaults"] == []
+    _, report = accept(make(tmp_path, with_tasks(), architectures=[SEQUENCE]))
+    assert report["defaults"] == [
+        "labels = ('LABEL_0', 'LABEL_1')",
+        "problem_type = 'single_label_classification'",
+    ]
+    assert not [line for line in report["ignored"] if "label" in line]
+
+
+LABELS = {"id2label": {"0": "a", "1": "b", "2": "c"}}
+
+
+@pytest.mark.parametrize(
+    "kind, changes, words",
+    [
+        (SEQUENCE, LABELS, ["classifier.weight", "(2, 32)", "(3, 32) (3 labels)"]),
+        (
+            TOKEN,
+            {"num_labels": 1},
+            ["classifier.weight", "asks for (1, 32) (1 labels)"],
+        ),
+        (SEQUENCE, LABELS | {"num_labels": 2}, ["num_labels = 2", "3 labels", "'a'"]),
+        (SEQUENCE, {"problem_type": "ranking"}, ["problem_type = 'ranking'"]),
+    ],
+)
+def test_labels_that_do_not_fit_the_weights_are_refused(tmp_path, kind, changes, words):
+    refuse(make(tmp_path, with_tasks(), architectures=[kind], **changes), *words)
+
+
+@pytest.mark.parametrize("name", ["sequence", "token", "question"])
+def test_the_checkpoints_of_tasks_are_written_as_they_were(tmp_path, name):
+    model, report = accept(TASKS / name)
+    assert report["unused"] == report["defaults"][1:] == []
+    kind = json.loads((TASKS / name / "config.json").read_text())["architectures"]
+    assert model.config.labels[1] == f"{name}_1"
+    save_pretrained(tmp_path, *model)
+    old, new = (
+        load_file(folder / "model.safetensors") for folder in (TASKS / name, tmp_path)
+    )
+    assert sorted(new) == sorted(old)
+    for key, tensor in new.items():
+        assert tensor.tobytes() == old[key].tobytes(), key
+    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == kind
+    assert load_checkpoint(tmp_path).config == model.config
+
+
+def tuned(*heads, labels=("a", "b", "c"), **changes):
+    """(params, config) with random heads for tasks."""
+    config = replace(SMALL, labels=labels, **changes)
+    return bert_np.init_params(config, np.random.default_rng(0), heads), config
+
+
+@pytest.mark.parametrize(
+    "heads, labels, changes, classes",
+    [
+        (["sequence"], tuple("abc"), {}, [SEQUENCE]),
+        (["sequence"], ("score",), {"problem_type": "regression"}, [SEQUENCE]),
+        (["mlm", "token"], tuple("abc"), {}, [TOKEN]),
+        (["span"], ("a", "b"), {}, [SPAN]),
+        (["mlm", "nsp", "sequence", "span"], tuple("abc"), {}, [SEQUENCE, SPAN]),
+        (["sequence"], ("a", "b"), {"classifier_pooling": "mean"}, ["BertModel"]),
+        (["mlm"], tuple("abc"), {}, ["BertForMaskedLM"]),
+    ],
+)
+def test_heads_of_tasks_are_saved_and_loaded(tmp_path, heads, labels, changes, classes):
+    params, config = tuned(*heads, labels=labels, **changes)
+    save_pretrained(tmp_path, params, config)
+    model, report = accept(tmp_path, dict(leaves(params)))
+    assert model.config == config and report["unused"] == []
+    values = json.loads((tmp_path / "config.json").read_text())
+    assert values["architectures"] == classes
+
+
+def test_two_heads_of_one_name_are_not_saved(tmp_path):
+    with pytest.raises(BertError, match="'sequence' and 'token'.*named 'classifier'"):
+        save_pretrained(tmp_path / "new", *tuned("sequence", "token"))
+    assert os.listdir(tmp_path) == []
+
+
+def test_labels_of_no_head_are_left_out_beside_a_span_head(tmp_path):
+    save_pretrained(tmp_path, *tuned("span"))
+    assert load_checkpoint(tmp_path).config == SMALL
 
 
 # ------------------------------------------------------- ties and copies
@@ -381,17 +526,6 @@ def test_arguments_of_loading(folder, options, word):
 
 
 # ----------------------------------------------------------------- saving
-SMALL = BertConfig(
-    vocab_size=23,
-    hidden_size=6,
-    num_hidden_layers=11,
-    num_attention_heads=3,
-    intermediate_size=10,
-    max_position_embeddings=7,
-    type_vocab_size=3,
-)
-
-
 def params_of(seed=0, dtype=np.float32, lacking=()):
     rng = np.random.default_rng(seed)
     params = bert_np.init_params(SMALL, rng, True, dtype)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from files.folders import (
     TOKENS,
     WORD,
     arrays_of,
+    assert_same,
     attempt,
     make,
     refuse,
@@ -27,6 +29,7 @@ from hypothesis import strategies as st
 
 import bert_np
 from bert_np import BertConfig
+from bert_np.files import checkpoint
 from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.files.weights import WEIGHTS
 from bert_np.tokenizer import Tokenizer
@@ -79,6 +82,12 @@ def ours(params, config):
         results["mlm"] = bert_np.masked_lm_logits(hidden, params, config)
     if "nsp" in params:
         results["nsp"] = bert_np.next_sentence_logits(pooled, params)
+    if "sequence" in params:
+        results["logits"] = bert_np.sequence_logits(pooled, params)
+    if "token" in params:
+        results["logits"] = bert_np.token_logits(hidden, params)
+    if "span" in params:
+        results["start"], results["end"] = bert_np.span_logits(hidden, params)
     return results
 
 
@@ -92,7 +101,10 @@ def theirs(model):
     results = {"hidden": out.hidden_states[-1], "pooled": out.get("pooler_output")}
     results["mlm"] = out.get("prediction_logits")
     results["nsp"] = out.get("seq_relationship_logits")
-    if "logits" in out:
+    results["start"], results["end"] = out.get("start_logits"), out.get("end_logits")
+    if type(model).__name__ in checkpoint.TASKS.values():
+        results["logits"] = out.get("logits")
+    elif "logits" in out:
         results["mlm" if out.logits.ndim == 3 else "nsp"] = out.logits
     return {name: array.numpy() for name, array in results.items() if array is not None}
 
@@ -130,23 +142,60 @@ def test_transformers_computes_the_same_from_a_saved_folder(
     assert assert_agree(ours(params, SMALL), theirs(model), atol) == shared
 
 
+@pytest.mark.parametrize("dtype, atol", [(np.float32, 1e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize(
+    "head, labels, problem",
+    [
+        ("sequence", ("good", "bad", "neither"), "single_label_classification"),
+        ("sequence", ("new", "long"), "multi_label_classification"),
+        ("sequence", ("stars",), "regression"),
+        ("sequence", ("no", "yes"), None),
+        ("token", ("O", "B-PER", "I-PER", "B-LOC", "I-LOC"), None),
+        ("span", ("a", "b"), None),
+        ("span", ("a", "b", "c"), None),
+    ],
+)
+def test_transformers_computes_the_same_from_a_saved_head(
+    transformers, tmp_path, head, labels, problem, dtype, atol
+):
+    config = replace(SMALL, labels=labels, problem_type=problem)
+    rng = np.random.default_rng(7)
+    params = bert_np.init_params(config, rng, heads=[head], dtype=dtype)
+    kind = getattr(transformers, checkpoint.TASKS[head])
+    if head != "sequence":
+        del params["pooler"]
+    save_pretrained(tmp_path, params, config)
+    options = {"attn_implementation": "eager", "dtype": "auto"}
+    model, info = kind.from_pretrained(tmp_path, output_loading_info=True, **options)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    shared = ["end", "hidden", "start"] if head == "span" else ["hidden", "logits"]
+    assert assert_agree(ours(params, config), theirs(model), atol) == shared
+    if head != "span":
+        assert model.config.id2label == dict(enumerate(labels))
+        assert model.config.problem_type == problem
+    model.save_pretrained(tmp_path / "theirs")
+    again = load_checkpoint(tmp_path / "theirs")
+    assert again.config.labels == load_checkpoint(tmp_path).config.labels
+    assert_same(again.params, dict(leaves(params)))
+
+
 TORCH = ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin"]
 TORCH.append("pytorch_model-00002-of-00002.bin")
+TASKS = list(checkpoint.TASKS.values())
 KINDS = ["BertModel", "BertForPreTraining", "BertForMaskedLM"]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "BertForSequenceClassification"])
+@pytest.mark.parametrize("kind", [*KINDS, *TASKS])
 @pytest.mark.parametrize("options", [{}, {"max_shard_size": "20KB"}], ids=str)
 def test_what_transformers_saves_is_loaded(transformers, tmp_path, kind, options):
-    config = transformers.BertConfig(**SMALL.to_dict(), attn_implementation="eager")
+    values = SMALL.to_dict() | {"num_labels": 2 if kind == TASKS[-1] else 4}
+    config = transformers.BertConfig(**values, attn_implementation="eager")
     model = getattr(transformers, kind)(config)
     model.save_pretrained(tmp_path, **options)
     assert (tmp_path / "model.safetensors.index.json").exists() == bool(options)
     params, loaded, _ = load_checkpoint(tmp_path)
-    expected = theirs(model)
-    if kind == "BertForSequenceClassification":
-        del expected["nsp"]  # the logits of its own head
-    assert_agree(ours(params, loaded), expected)
+    found, expected = ours(params, loaded), theirs(model)
+    assert assert_agree(found, expected) == sorted(expected)
 
 
 def follow(folder):
