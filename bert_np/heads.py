@@ -198,8 +198,7 @@ def span_logits(last_hidden_state, params, *, trace=None):
 
     Trace
     -----
-    span.start : (B, T)
-    span.end : (B, T)
+    span.logits : (B, T, 2)
 
     Source: Devlin et al. 2018, sections 4.2 and 4.3.
     """
@@ -207,6 +206,5 @@ def span_logits(last_hidden_state, params, *, trace=None):
     check_vectors("last_hidden_state", last_hidden_state, head["W"])
     check_trace(trace)
     logits = linear(last_hidden_state, **head)  # (B, T, 2)
-    start, end = logits[..., 0], logits[..., 1]
-    record(branch(trace, "span"), start=start, end=end)
-    return start, end
+    record(branch(trace, "span"), logits=logits)
+    return logits[..., 0], logits[..., 1]

@@ -205,8 +205,7 @@ def task_heads(x, pooled, params):
     if "token" in params:
         stages["token"] = {"logits": [linear(row, **params["token"]) for row in x]}
     if "span" in params:
-        pairs = [linear(row, **params["span"]) for row in x]
-        stages["span"] = {"start": [s for s, _ in pairs], "end": [e for _, e in pairs]}
+        stages["span"] = {"logits": [linear(row, **params["span"]) for row in x]}
     return stages
 
 

@@ -165,19 +165,13 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     if report is not None and not isinstance(report, dict):
         raise BertError(f"report is {type(report).__name__}, allowed: a dict or None")
     folder = check_folder(folder)
-    values = read_json(own_file(folder, "config.json"))
-    config, tokenizer, notes = _load_texts(folder, values)
+    values, config, tokenizer, notes = _load_texts(folder)
     headers = read_headers(folder)
     found = {name: header[name] for header in headers.values() for name in header}
     tasks = _tasks(values, config, found)
     places, shapes = _place(found, config, tasks)
     dtype = _check_tensors(found, places, dict(leaves(shapes)), config)
-    arrays = {}
-    for file, header in headers.items():
-        for name, data in read_tensors(folder / file, header):
-            if name in places:
-                array = _to_array(data, *found[name], places[name], dtype)
-                _store(arrays, name, places[name], array, allow_nonfinite)
+    arrays = _read_arrays(folder, headers, places, dtype, allow_nonfinite)
     if report is not None:
         tensors = _report(headers, found, places, shapes, dtype)
         tensors["absent"] = _absent(values, tasks, found, shapes)
@@ -188,8 +182,23 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     return Pretrained(params, config, tokenizer)
 
 
-def _load_texts(folder, values):
-    """Read all files but the weights: (config, tokenizer, notes)."""
+def _read_arrays(folder, headers, places, dtype, allow_nonfinite):
+    """Read the arrays of the tree: {path: array}."""
+    arrays = {}
+    for file, header in headers.items():
+        for name, data in read_tensors(folder / file, header):
+            if name in places:
+                array = _to_array(data, *header[name], places[name], dtype)
+                _store(arrays, name, places[name], array, allow_nonfinite)
+    return arrays
+
+
+def _load_texts(folder):
+    """Read all files but the weights: (values, config, tokenizer, notes).
+
+    The values are those of config.json as they stand there.
+    """
+    values = read_json(own_file(folder, "config.json"))
     config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
     config = replace(config, pooling=read_pooling(folder, config.pooling))
     note_config(values, config, notes)
@@ -197,7 +206,7 @@ def _load_texts(folder, values):
     tokenizer = load_tokenizer(folder, values, notes)
     if tokenizer is not None:
         check_agrees(tokenizer, config)
-    return config, tokenizer, notes
+    return values, config, tokenizer, notes
 
 
 def _tasks(values, config, found):

@@ -99,6 +99,15 @@ mlm.logits (B T V) MLM logits
 nsp.logits (B 2) NSP logits
     Does the second text follow the first?
     logits = pooled W + b; column 0: it does, column 1: it does not
+sequence.logits (B K) Label logits
+    Every label gets a score for the text as a whole.
+    logits = pooled W + b
+token.logits (B T K) Label logits
+    Every label gets a score at every position.
+    logits = x W + b
+span.logits (B T 2) Span logits
+    Does the answer start here, and does it end here?
+    logits = x W + b; column 0: start, column 1: end
 """
 
 # A layer that is not shown in detail: one line.
@@ -110,6 +119,9 @@ PARTS = {
     "pooler": "Pooler",
     "mlm": "Masked-word head (MLM)",
     "nsp": "Next-sentence head (NSP)",
+    "sequence": "Sequence head",
+    "token": "Token head",
+    "span": "Span head",
 }
 
 

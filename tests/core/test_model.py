@@ -62,8 +62,7 @@ def assert_equals_oracle(config, mask, given):
         "nsp.logits": out["nsp"],
         "sequence.logits": out["sequence"],
         "token.logits": out["token"],
-        "span.start": out["start"],
-        "span.end": out["end"],
+        "span.logits": np.stack([out["start"], out["end"]], axis=-1),
         "layers.0.attention.probs": out["attention_probs"][0],
         "layers.1.attention.probs": out["attention_probs"][1],
     }

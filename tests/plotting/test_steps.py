@@ -11,6 +11,7 @@ from PIL import Image
 from plotting.samples import Page
 
 import bert_np
+from bert_np.parameters import HEADS
 from bert_np.plotting import step_through
 from bert_np.plotting.labels import terminal_columns
 from bert_np.plotting.stage_texts import STAGE_TEXTS
@@ -18,7 +19,7 @@ from bert_np.plotting.step_pages import shrink
 from bert_np.plotting.steps import Stage, Steps, key_of
 from bert_np.tree import leaves
 
-PARAMS = random_params()
+PARAMS = random_params(heads=HEADS)
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]"]
 ODD = ["<script>alert(1)</script>", "$x$", "\U0001f600", "中" * 12, "\ud800"]
@@ -31,6 +32,9 @@ def traced(**options):
     out = bert_np.bert(INPUT_IDS, PARAMS, CONFIG, trace=trace, **options)
     bert_np.masked_lm_logits(out["last_hidden_state"], PARAMS, CONFIG, trace=trace)
     bert_np.next_sentence_logits(out["pooler_output"], PARAMS, trace=trace)
+    bert_np.sequence_logits(out["pooler_output"], PARAMS, trace=trace)
+    bert_np.token_logits(out["last_hidden_state"], PARAMS, trace=trace)
+    bert_np.span_logits(out["last_hidden_state"], PARAMS, trace=trace)
     return trace
 
 
