@@ -1,6 +1,6 @@
 """The helpers of the course: exercises that check themselves, hints and a lab."""
 
-from bert_np.course.checker import check, grade, hint, show_solution
+from bert_np.course.checker import check, grade, hint, show_case, show_solution
 from bert_np.course.environment import check_environment
 from bert_np.course.lab import broken_bert
 from bert_np.course.source import show_source
@@ -11,6 +11,7 @@ __all__ = [
     "check_environment",
     "grade",
     "hint",
+    "show_case",
     "show_solution",
     "show_source",
 ]

@@ -1,13 +1,27 @@
-"""The checker: one line that says what is right, or what went wrong."""
+"""The checker: says what is right, or what went wrong and why."""
 
-import copy
+import inspect
 import os
-import warnings
+import sys
 from typing import NamedTuple
 
-from bert_np.course.answers import agrees, first_difference, same_inputs
+import numpy as np
+
+from bert_np.course.answers import first_difference, in_the_form_of, shown
+from bert_np.course.attempts import (
+    NOTHING,
+    Trouble,
+    attempt,
+    is_untouched,
+    read_value,
+    undisturbed,
+    unfit,
+)
 from bert_np.course.exercise import find_exercise, solution_source
 from bert_np.errors import BertError, short
+
+FRESH_CASES = 20
+FIRST_FRESH = 1000  # the number of a fresh case is the seed that it is drawn with
 
 
 class Grade(NamedTuple):
@@ -17,12 +31,16 @@ class Grade(NamedTuple):
     message: str
 
 
-def check(exercise_id, answer):
-    """Compare an answer with the solution and print one line about it.
+UNTOUCHED = Grade(None, "not attempted yet")
 
-    An untouched answer (None or `...`) is not an error, and nothing that
-    an answer does wrong raises one here, so that "Run All" reaches the
-    end of the notebook.
+
+def check(exercise_id, answer):
+    """Compare an answer with the solution and print what was found.
+
+    An untouched answer (the stub of a function, None or `...`) is not an
+    error, and nothing that an answer does wrong raises one here, so that
+    "Run All" reaches the end of the notebook. A function that does not
+    come to an end is stopped by interrupting the kernel.
 
     Parameters
     ----------
@@ -37,7 +55,8 @@ def check(exercise_id, answer):
 def grade(exercise_id, answer):
     """Compare an answer with the solution and return the outcome.
 
-    `check` without the printing, for autograders.
+    `check` without the printing, for autograders. A function is run on the
+    exercise's own cases, then on others that are drawn afresh each time.
 
     Parameters
     ----------
@@ -50,60 +69,160 @@ def grade(exercise_id, answer):
     """
     exercise = find_exercise(exercise_id)
     if answer is None or answer is ...:
-        return Grade(None, "not attempted yet")
-    if not exercise.is_function:
-        return _compare(exercise, [answer], [exercise.solution], _one_value)
-    if not callable(answer):
-        kind = type(answer).__name__
-        return Grade(False, f"this asks for a function, yours is of type {kind}")
-    results, problem = _run(answer, exercise.cases)
+        return UNTOUCHED
+    with undisturbed():
+        if exercise.is_function:
+            return _grade_function(exercise, answer)
+        return _grade_value(exercise, read_value(answer))
+
+
+def _grade_function(exercise, answer):
+    """Return the Grade of a function, by the stored cases and by fresh ones."""
+    problem = unfit(answer, exercise.solution)
     if problem is not None:
-        return problem
-    expected, _ = _run(exercise.solution, exercise.cases)
-    return _compare(exercise, results, expected, lambda f: _run(f, exercise.cases)[0])
+        return Grade(False, problem)
+    if is_untouched(answer):
+        return UNTOUCHED
+    stored = dict(enumerate(exercise.cases, 1))
+    problem = _problem(exercise, answer, stored)
+    if problem is None:
+        fresh = _fresh_cases(exercise)
+        problem = _problem(exercise, answer, stored | fresh)
+    if problem is not None:
+        return Grade(False, problem)
+    count = f"{len(stored)} cases and {len(fresh)} drawn afresh"
+    text = f"passed, {count}, tolerance {exercise.tolerance:g}"
+    return Grade(True, f"{text}. {exercise.why}".strip())
 
 
-def _one_value(answer):
-    return [answer]
-
-
-def _run(function, cases):
-    """Return (results on all cases, None), or (None, the Grade of a failure)."""
-    results = []
-    for number, case in enumerate(cases, 1):
-        given = copy.deepcopy(case)
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a wrong answer may overflow
-                result = function(*given)
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}".splitlines()[0][:150]
-            return None, Grade(False, f"case {number} raises {text}")
-        if result is None or result is ...:
-            return None, Grade(None, "not attempted yet")
-        if not same_inputs(given, case):
-            return None, Grade(False, f"case {number}: your function changes its input")
-        results.append(result)
-    return results, None
-
-
-def _compare(exercise, results, expected, run):
-    """Return the Grade of results that may be right or wrong."""
-    within = exercise.tolerance
-    pairs = list(zip(results, expected))
-    wrong = [i for i, pair in enumerate(pairs) if not agrees(*pair, within)]
-    if not wrong:
-        count = f"{len(pairs)} cases" if len(pairs) > 1 else "right answer"
-        return Grade(True, f"passed, {count}, tolerance {within:g}")
+def _grade_value(exercise, answer):
+    """Return the Grade of a value that may be right or wrong."""
+    if isinstance(answer, Trouble):
+        return Grade(False, answer.message)
+    problem = _difference(exercise, answer, exercise.solution)
+    if problem is None:
+        return Grade(True, f"passed. {exercise.why}")
     for mistake in exercise.mistakes:
-        theirs = run(mistake.answer)
-        if theirs is not None and all(
-            agrees(mine, other, within) for mine, other in zip(results, theirs)
-        ):
+        if _difference(exercise, answer, mistake.answer) is None:
             return Grade(False, mistake.message)
-    told = exercise.is_function  # a value would be the whole answer
-    problem = first_difference(*pairs[wrong[0]], within, tell=told)
-    return Grade(False, (f"case {wrong[0] + 1}: " if told else "") + problem)
+    return Grade(False, problem)
+
+
+def _difference(exercise, answer, expected):
+    """Say where an answer differs from a given one, in the exercise's terms."""
+    if isinstance(answer, Trouble):
+        return answer.message
+    if not exercise.is_function:  # the right value would be the whole answer
+        answer = in_the_form_of(answer, expected)
+    tell = exercise.is_function
+    return first_difference(answer, expected, exercise.tolerance, tell)
+
+
+def _fresh_cases(exercise):
+    """Return cases that nobody has seen yet, by number."""
+    seeds = np.random.default_rng().integers(FIRST_FRESH, 10**6, FRESH_CASES)
+    return {seed: case_of(exercise, seed) for seed in seeds.tolist()}
+
+
+def case_of(exercise, number):
+    """Return a case by its number: a stored one, or one drawn with that seed."""
+    if 1 <= number <= len(exercise.cases):
+        return exercise.cases[number - 1]
+    return exercise.draw(np.random.default_rng(number))
+
+
+def _problem(exercise, function, cases):
+    """Say what is wrong with a function, and why if that is known."""
+    mine = {n: attempt(function, case) for n, case in cases.items()}
+    right = {n: attempt(exercise.solution, case) for n, case in cases.items()}
+    problems = {n: _difference(exercise, mine[n], right[n]) for n in cases}
+    wrong = [n for n, problem in problems.items() if problem is not None]
+    if not wrong:
+        return None
+    for mistake in exercise.mistakes:
+        if _is_that(exercise, mistake, mine, cases):
+            return mistake.message
+    if all(getattr(mine[n], "kind", "") == "nothing" for n in cases):
+        return NOTHING
+    first = wrong[0]
+    link = " " if problems[first].startswith("raises") else ": "
+    other = getattr(function, "__name__", "") != exercise.solution.__name__
+    show = f'show_case("{exercise.id}", {first}{", your_function" * other}) shows it'
+    stop = "\n  " if "\n" in problems[first] else "; "
+    return f"case {first}{link}{problems[first]}{stop}{show}"
+
+
+def _is_that(exercise, mistake, mine, cases):
+    """Return whether a known mistake does the same in all cases."""
+    for n, case in cases.items():
+        theirs = attempt(mistake.answer, case)
+        if isinstance(theirs, Trouble) or isinstance(mine[n], Trouble):
+            if type(theirs) is not type(mine[n]) or theirs.kind != mine[n].kind:
+                return False
+        elif _difference(exercise, mine[n], theirs) is not None:
+            return False
+    return not all(isinstance(result, Trouble) for result in mine.values())
+
+
+# ------------------------------------------------------------- a case
+
+
+def show_case(exercise_id, number, answer=None):
+    """Print one case of a check: its inputs, your result and the right one.
+
+    The right result is left out where a teacher hides the solutions, with
+    BERT_NP_SOLUTIONS=hidden in the environment.
+
+    Parameters
+    ----------
+    exercise_id : str
+        Of an exercise that asks for a function.
+    number : int
+        As the message of `check` gives it: from 1 on for the exercise's
+        own cases; the others, from 1000 on, are drawn anew from their
+        number.
+    answer : function
+        The one to run; by default the one that has the exercise's name
+        where `show_case` is called, such as my_softmax.
+    """
+    exercise = find_exercise(exercise_id)
+    if not exercise.is_function:
+        return print(f"{exercise_id} asks for a value: there are no cases to show")
+    _require_case(exercise, number)
+    name = exercise.solution.__name__
+    with undisturbed():
+        case = case_of(exercise, number)
+    if answer is None:
+        frame = sys._getframe(1)
+        answer = (frame.f_globals | frame.f_locals).get(name)
+    print(f"{exercise_id}, case {number}")
+    for parameter, value in zip(inspect.signature(exercise.solution).parameters, case):
+        print(shown(parameter, value))
+    if callable(answer):
+        mine = attempt(answer, case)
+        trouble = isinstance(mine, Trouble)
+        print(f"problem: {mine.message}" if trouble else shown("your result", mine))
+    else:
+        print(f"your result: no {name} here; give your function as third argument")
+    right = attempt(exercise.solution, case)
+    hidden = "right result: hidden here, ask your teacher"
+    print(hidden if _are_hidden() else shown("right result", right))
+
+
+def _require_case(exercise, number):
+    """Refuse a number that no case has."""
+    count = len(exercise.cases)
+    known = type(number) is int and (1 <= number <= count or number >= FIRST_FRESH)
+    if not known:
+        allowed = f"1 to {count}, or the number of a case drawn afresh"
+        raise BertError(f"number = {short(number)}, allowed: {allowed}")
+
+
+HIDDEN = "solutions are hidden here: ask your teacher"
+
+
+def _are_hidden():
+    return os.environ.get("BERT_NP_SOLUTIONS") == "hidden"
 
 
 def hint(exercise_id, number=1):
@@ -116,7 +235,7 @@ def hint(exercise_id, number=1):
         1 points the way, 2 says more.
     """
     exercise = find_exercise(exercise_id)
-    if number not in (1, 2):
+    if type(number) is not int or number not in (1, 2):
         raise BertError(f"number = {short(number)}, allowed: 1 or 2")
     print(f"{exercise_id}, hint {number} of 2: {exercise.hints[number - 1]}")
 
@@ -132,5 +251,4 @@ def show_solution(exercise_id):
     exercise_id : str
     """
     source = solution_source(find_exercise(exercise_id))
-    hidden = os.environ.get("BERT_NP_SOLUTIONS") == "hidden"
-    print("solutions are hidden here: ask your teacher" if hidden else source)
+    print(HIDDEN if _are_hidden() else source)

@@ -41,7 +41,9 @@ class Exercise(NamedTuple):
     mistakes: tuple  # of at least two Mistakes
     cases: tuple = ()  # of tuples of literal arguments; () for a value
     tolerance: float = 1e-6  # largest absolute difference allowed
+    draw: Any = None  # a function of a Generator that returns one more case
     name: str = ""  # of the variable that holds a value
+    why: str = ""  # one sentence for whoever has the right answer
 
     @property
     def is_function(self):
@@ -62,8 +64,8 @@ def all_exercises():
 def find_exercise(exercise_id):
     """Return the exercise with this id, such as "03.softmax"."""
     known = all_exercises()
-    if exercise_id not in known:
-        chapter = str(exercise_id)[:2]
+    if not isinstance(exercise_id, str) or exercise_id not in known:
+        chapter = exercise_id[:2] if isinstance(exercise_id, str) else ""
         near = [name for name in known if name[:2] == chapter] or sorted(
             {name[:2] + "…" for name in known}
         )

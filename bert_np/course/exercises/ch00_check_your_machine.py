@@ -26,6 +26,17 @@ def _of_everything(counts):
     return counts / counts.sum()
 
 
+def _first_sum(counts):
+    """you divided every row by the sum of the first: each has its own"""
+    return counts / counts[0].sum()
+
+
+def _draw_counts(rng):
+    """Counts of any size, from very small to very large."""
+    N = rng.integers(1, 7)
+    return (10 ** rng.uniform(-3, 3, (N, N)),)
+
+
 EXERCISES = (
     Exercise(
         id="00.shape",
@@ -40,6 +51,7 @@ EXERCISES = (
         ),
         solution=(3, 5),
         name="shape",
+        why="The inner sizes, 2 and 2, are summed over; the outer ones, 3 and 5, stay.",
         mistakes=(
             Mistake((2, 2), "2 is the inner size: it is summed over and vanishes"),
             Mistake(
@@ -66,10 +78,13 @@ EXERCISES = (
             "counts.sum(axis=1, keepdims=True) has the shape (N, 1). Divide by it.",
         ),
         solution=my_shares,
-        mistakes=mistakes(_without_keepdims, _of_columns, _of_everything),
+        mistakes=mistakes(_without_keepdims, _of_columns, _of_everything, _first_sum),
         cases=(
             (np.array([[1.0, 3.0], [2.0, 2.0]]),),
             (np.array([[1.0, 2.0, 1.0], [1.0, 3.0, 1.0], [4.0, 2.0, 2.0]]),),
+            (np.array([[5.0]]),),
+            (1e-6 * np.arange(1.0, 17).reshape(4, 4),),
         ),
+        draw=_draw_counts,
     ),
 )

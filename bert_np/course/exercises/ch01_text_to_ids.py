@@ -1,5 +1,7 @@
 """Exercises of chapter 01: words, pieces, ids, segments, masks."""
 
+import re
+
 from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -11,7 +13,7 @@ VOCAB = {token: i for i, token in enumerate(SPECIALS + WORDS + PIECES)}
 # ------------------------------------------------------------------- split
 
 
-def my_split(text):
+def my_words(text):
     spaced = "".join(ch if ch.isalnum() else f" {ch} " for ch in text.lower())
     return spaced.split()
 
@@ -40,6 +42,42 @@ def _full_stops_only(text):
 def _punctuation_dropped(text):
     """punctuation is gone: BERT keeps it, each mark as a word of its own"""
     return "".join(ch if ch.isalnum() else " " for ch in text.lower()).split()
+
+
+def _word_signs_only(text):
+    r"""the underscore stays in its word: it is no letter, though \w in a
+    pattern counts it as one
+    """
+    return re.findall(r"\w+|[^\w\s]", text.lower())
+
+
+def _ascii_marks_only(text):
+    """only the marks of a keyboard are split off: every sign such as € or …
+    must be too
+    """
+    return re.findall(r"[!-/:-@[-`{-~]|[^\s!-/:-@[-`{-~]+", text.lower())
+
+
+def _marks_together(text):
+    """marks that follow one another are glued: each is a word of its own"""
+    return re.findall(r"[^\W_]+|(?:[^\w\s]|_)+", text.lower())
+
+
+def _digits_alone(text):
+    """a digit belongs to its word as a letter does: 1969 is one word"""
+    spaced = "".join(ch if ch.isalpha() else f" {ch} " for ch in text.lower())
+    return spaced.split()
+
+
+def _english_letters(text):
+    """é is a letter too: ask with ch.isalnum()"""
+    return re.findall(r"[a-z0-9]+|[^a-z0-9\s]", text.lower())
+
+
+def _draw_text(rng):
+    """Letters, digits, marks and white space in any order."""
+    signs = list("abcABCÉé0379.,;:!?'\"-_()$€…–«") + 3 * list(" \t\n")
+    return ("".join(rng.choice(signs, rng.integers(0, 25))),)
 
 
 # --------------------------------------------------------------- wordpiece
@@ -105,6 +143,42 @@ def _mark_left_out(word, vocab):
     return [piece.removeprefix("##") for piece in my_wordpiece(word, vocab)]
 
 
+def _goes_back(word, vocab):
+    """you try a shorter piece when the rest does not fit: WordPiece never
+    goes back
+    """
+
+    def cut(start):
+        if start == len(word):
+            return []
+        for end in range(len(word), start, -1):
+            piece = "##" * (start > 0) + word[start:end]
+            rest = cut(end) if piece in vocab else None
+            if rest is not None:
+                return [piece, *rest]
+        return None
+
+    return cut(0) or ["[UNK]"]
+
+
+def _id_0_is_none(word, vocab):
+    """a piece with the id 0 is in the vocabulary too: ask with `in`"""
+    return my_wordpiece(word, {piece for piece in vocab if vocab[piece]})
+
+
+def _draw_word(rng):
+    """A random vocabulary of pieces over three letters, and a word."""
+
+    def pick(n):
+        return "".join(rng.choice(list("abc"), n))
+
+    pieces = {pick(n) for n in rng.integers(1, 4, 8)} | {"a"}
+    inside = {"##" + pick(n) for n in rng.integers(1, 4, 8)} | {"##b"}
+    entries = rng.permutation(sorted(pieces | inside)).tolist()
+    word = pick(rng.integers(1, 8))
+    return word, {piece: i for i, piece in enumerate(entries)}
+
+
 # -------------------------------------------------------------------- pair
 
 
@@ -151,13 +225,22 @@ def _no_last_separator(first, second, length):
     return tokens, segment_ids, [1] * used + [0] * (length - used)
 
 
+def _draw_pair(rng):
+    """Texts of different lengths, sometimes without room for padding."""
+    n, m, spare = (rng.integers(1, 5, 3) - [0, 0, 1]).tolist()
+    first, second = ["cat", "sat", "it", "was"][:n], ["un", "##able", ".", "?"][:m]
+    return first, second, n + m + 3 + spare
+
+
+SMALL = {"una": 0, "##b": 1, "##l": 2, "un": 3, "##able": 4, "##a": 5}
+
 EXERCISES = (
     Exercise(
         id="01.split",
         title="Words and punctuation",
         level=1,
         minutes=6,
-        task="Write `my_split(text)`: the list of words in lower case. Each "
+        task="Write `my_words(text)`: the list of words in lower case. Each "
         "character that is neither a letter, nor a digit, nor white space "
         "becomes a word of its own.",
         hints=(
@@ -166,15 +249,28 @@ EXERCISES = (
             'ch.isalnum() says letter or digit. Join (ch or f" {ch} ") over '
             "text.lower(), then call .split().",
         ),
-        solution=my_split,
+        solution=my_words,
         mistakes=mistakes(
-            _case_kept, _at_spaces, _full_stops_only, _punctuation_dropped
+            _case_kept,
+            _at_spaces,
+            _full_stops_only,
+            _punctuation_dropped,
+            _word_signs_only,
+            _ascii_marks_only,
+            _marks_together,
+            _digits_alone,
+            _english_letters,
         ),
         cases=(
             ("The cat sat because it was tired.",),
             ("Well, it's 3.5 km!",),
-            ("One\ttab,  two spaces",),
+            ("One\ttab,  two spaces\nand a line",),
+            ("snake_case, x_1 and _",),
+            ("«Élan» costs €5…",),
+            ("Really?! In 1969",),
+            (" ",),
         ),
+        draw=_draw_text,
     ),
     Exercise(
         id="01.unknown",
@@ -192,6 +288,8 @@ EXERCISES = (
         ),
         solution=["played", "unsat", "replay"],
         name="unknown",
+        why="Each of the three meets a piece that the vocabulary lacks (##ed, ##sat, "
+        "replay), and one such piece makes the whole word [UNK].",
         mistakes=(
             Mistake(
                 ["replay"],
@@ -225,7 +323,14 @@ EXERCISES = (
             'there return ["[UNK]"].',
         ),
         solution=my_wordpiece,
-        mistakes=mistakes(_without_mark, _mark_left_out, _shortest, _keeps_the_start),
+        mistakes=mistakes(
+            _without_mark,
+            _mark_left_out,
+            _shortest,
+            _keeps_the_start,
+            _goes_back,
+            _id_0_is_none,
+        ),
         cases=(
             ("cat", VOCAB),
             ("unplayable", VOCAB),
@@ -233,7 +338,14 @@ EXERCISES = (
             ("cats", VOCAB),
             ("played", VOCAB),
             ("unsat", VOCAB),
+            ("playplay", VOCAB),
+            ("replay", VOCAB),
+            ("Cat", VOCAB),
+            ("unable", SMALL),  # una, ##b, ##l, then no piece for the rest
+            ("unab", SMALL),
+            ("unaable", SMALL),
         ),
+        draw=_draw_word,
     ),
     Exercise(
         id="01.pair",
@@ -260,6 +372,9 @@ EXERCISES = (
         cases=(
             (["the", "cat", "sat"], ["it", "was", "tired", "."], 12),
             (["un", "##able"], ["it"], 8),
+            (["it"], ["was", "the", "cat"], 7),  # no room for padding
+            (["cat", "sat"], ["it", "was"], 8),
         ),
+        draw=_draw_pair,
     ),
 )

@@ -42,6 +42,19 @@ def _from_one(ids, V):
     return my_one_hot(ids - 1, V)
 
 
+def _as_wide_as_the_ids(ids, V):
+    """your width is the largest id + 1: it is V, for each word of the
+    vocabulary
+    """
+    return my_one_hot(ids, ids.max() + 1)
+
+
+def _draw_ids(rng):
+    """Some ids of a vocabulary that is mostly larger than they show."""
+    V = rng.integers(1, 9)
+    return rng.integers(0, V, rng.integers(1, 7)), int(V)
+
+
 # --------------------------------------------------------------------- sum
 
 
@@ -68,6 +81,30 @@ def _positions_from_one(input_ids, segment_ids, word, position, segment):
 def _no_segment(input_ids, segment_ids, word, position, segment):
     """the segment row is missing; segment 0 has a vector too"""
     return word[input_ids] + position[: len(input_ids)]
+
+
+def _segment_of_the_first(input_ids, segment_ids, word, position, segment):
+    """every token got the first token's segment: each has its own"""
+    return word[input_ids] + position[: len(input_ids)] + segment[segment_ids[0]]
+
+
+def _last_positions(input_ids, segment_ids, word, position, segment):
+    """you took the last rows of the position table: token t takes row t"""
+    return word[input_ids] + position[-len(input_ids) :] + segment[segment_ids]
+
+
+def _two_segments(input_ids, segment_ids, word, position, segment):
+    """there may be more segments than two: look each id up in the table"""
+    rows = segment[np.minimum(segment_ids, 1)]
+    return word[input_ids] + position[: len(input_ids)] + rows
+
+
+def _draw_tables(rng):
+    """Tables of different sizes, with ids and segments into them."""
+    V, P, S, H = rng.permutation([5, 7, 3, 4])
+    T = rng.integers(1, P + 1)
+    tables = [rng.normal(size=(rows, H)) for rows in (V, P, S)]
+    return rng.integers(0, V, T), rng.integers(0, S, T), *tables
 
 
 # -------------------------------------------------------------- layer norm
@@ -116,6 +153,39 @@ def _variance_not_root(x, gamma, beta, eps):
     return gamma * centred / (x.var(axis=-1, keepdims=True) + eps) + beta
 
 
+def _mean_of_all(x, gamma, beta, eps):
+    """you subtracted the mean of the whole array: each row has its own"""
+    return gamma * (x - x.mean()) / np.sqrt(x.var(-1, keepdims=True) + eps) + beta
+
+
+def _one_gamma(x, gamma, beta, eps):
+    """gamma has a number for each of the H places: you used the first for all"""
+    return my_layer_norm(x, gamma[0], beta, eps)
+
+
+def _no_epsilon(x, gamma, beta, eps):
+    """epsilon is missing: a row of equal numbers has no variance"""
+    return my_layer_norm(x, gamma, beta, 0)
+
+
+def _own_epsilon(x, gamma, beta, eps):
+    """epsilon is an argument: take the one that is given"""
+    return my_layer_norm(x, gamma, beta, 1e-12)
+
+
+def _shifted_first(x, gamma, beta, eps):
+    """first multiply by gamma, then add beta"""
+    return gamma * (my_layer_norm(x, 1, 0, eps) + beta)
+
+
+def _draw_rows(rng):
+    """Rows at any place and of any spread, with a gamma and beta of their own."""
+    T, H = rng.integers(1, 6), rng.integers(2, 8)
+    spread, place = ((1e-6, 0), (1, 0), (1, 100), (50, -20))[rng.integers(4)]
+    x = rng.normal(place, spread, (T, H))
+    return x, *rng.normal(size=(2, H)), float(rng.choice([1e-12, 1e-3, 0.5]))
+
+
 EXERCISES = (
     Exercise(
         id="02.one_hot",
@@ -131,8 +201,15 @@ EXERCISES = (
             "the result into floats.",
         ),
         solution=my_one_hot,
-        mistakes=mistakes(_columns, _counts, _from_one),
-        cases=((np.array([3, 1, 4]), 5), (np.array([0, 2, 2, 1]), 3)),
+        mistakes=mistakes(_columns, _counts, _from_one, _as_wide_as_the_ids),
+        cases=(
+            (np.array([3, 1, 4]), 5),
+            (np.array([0, 2, 2, 1]), 3),
+            (np.array([6]), 7),
+            (np.array([1, 0]), 6),
+            (np.array([0, 0, 1, 0]), 4),
+        ),
+        draw=_draw_ids,
     ),
     Exercise(
         id="02.sum",
@@ -149,12 +226,27 @@ EXERCISES = (
         ),
         solution=my_embedding_sum,
         mistakes=mistakes(
-            _position_by_id, _first_position, _positions_from_one, _no_segment
+            _position_by_id,
+            _first_position,
+            _positions_from_one,
+            _no_segment,
+            _segment_of_the_first,
+            _last_positions,
+            _two_segments,
         ),
         cases=(
             (np.array([3, 1, 4]), np.array([0, 0, 1]), WORD, POSITION, SEGMENT),
             (np.array([1, 4, 2, 1]), np.array([0, 1, 1, 1]), WORD, POSITION, SEGMENT),
+            (np.array([2]), np.array([1]), WORD, POSITION, SEGMENT),
+            (
+                np.array([4, 1, 0, 4]),
+                np.array([2, 0, 1, 2]),
+                WORD,
+                POSITION[2:],
+                WORD[1:4] + 0.5,
+            ),
         ),
+        draw=_draw_tables,
     ),
     Exercise(
         id="02.normed",
@@ -170,6 +262,8 @@ EXERCISES = (
         ),
         solution=[-1.0, -1.0, 1.0, 1.0],
         name="normed",
+        why="The norm takes out both the 100 that was added and the factor 10: only "
+        "where each number stands between the others is left.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -209,6 +303,11 @@ EXERCISES = (
             _epsilon_outside,
             _no_scale_and_shift,
             _variance_not_root,
+            _no_epsilon,
+            _own_epsilon,
+            _shifted_first,
+            _mean_of_all,
+            _one_gamma,
         ),
         cases=(
             (
@@ -223,7 +322,15 @@ EXERCISES = (
                 np.array([0.5, 0, 0, 1]),
                 0.5,
             ),
+            (
+                np.array([[7.7, 7.7, 7.7], [1e-6, 0, 2e-6]]),
+                np.array([1.0, -2, 3]),
+                np.array([0.5, 1, -1]),
+                1e-12,
+            ),
+            (np.array([[2.0, 4.5]]), np.array([3.0, 2]), np.array([-1.0, 1]), 1e-3),
         ),
+        draw=_draw_rows,
     ),
     Exercise(
         id="02.order",
@@ -240,6 +347,8 @@ EXERCISES = (
         ),
         solution=[True, False],
         name="same",
+        why="Attention sums over all keys in whatever order they stand: only the "
+        "position table tells first from last.",
         mistakes=(
             Mistake(
                 [True, True],

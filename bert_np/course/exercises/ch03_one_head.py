@@ -69,6 +69,51 @@ def _never_keepdims(scores):
     return exponentials / exponentials.sum(axis=-1)
 
 
+def _first_column(scores):
+    """you subtracted the first score of each row: subtract the largest, or
+    it overflows where another is far above
+    """
+    exponentials = np.exp(scores - scores[:, :1])
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _mean(scores):
+    """you subtracted the mean of each row: subtract the largest, or it
+    overflows where one score is far above the others
+    """
+    exponentials = np.exp(scores - scores.mean(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _minimum(scores):
+    """you subtracted the minimum: subtract the maximum, so that exp gets
+    nothing above 0
+    """
+    exponentials = np.exp(scores - scores.min(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _zero_for_nan(scores):
+    """0 in place of NaN hides the overflow, and the row no longer sums to 1:
+    subtract its maximum first
+    """
+    return np.nan_to_num(_naive(scores))
+
+
+def _cut_off(scores):
+    """you cut large scores off, and 1000 and 999 became equal: subtract each
+    row's maximum
+    """
+    return my_softmax(np.clip(scores, -700, 700))
+
+
+def _draw_scores(rng):
+    """Scores near 0, near 1000 or near -1000, row by row; some far apart."""
+    Tq, Tk = rng.integers(1, 7, 2)
+    spread, place = rng.choice([1, 30, 400]), rng.choice([-1000, 0, 1000], (Tq, 1))
+    return (rng.normal(size=(Tq, Tk)) * spread + place,)
+
+
 # --------------------------------------------------------------- attention
 
 
@@ -139,6 +184,37 @@ def _order_of_results(q, k, v):
     return my_attention(q, k, v)[::-1]
 
 
+def _no_transpose(q, k, v):
+    """q @ k multiplies a query by a column of k: a score is query times
+    key, q @ k.T
+    """
+    probs = my_softmax(q @ k / math.sqrt(q.shape[-1]))
+    return probs @ v, probs
+
+
+def _naive_head(q, k, v):
+    """it overflows for large scores: subtract each row's maximum first, as
+    in your softmax
+    """
+    probs = _naive(q @ k.T / math.sqrt(q.shape[-1]))
+    return probs @ v, probs
+
+
+def _scaled_by_value_size(q, k, v):
+    """you scaled by the size of a value: D is the length of a query,
+    q.shape[-1]
+    """
+    probs = my_softmax(q @ k.T / math.sqrt(v.shape[-1]))
+    return probs @ v, probs
+
+
+def _draw_head(rng):
+    """Queries, keys and values of different sizes; some scores far apart."""
+    T, D, Dv = rng.integers(1, 7, 3)
+    q, k = rng.normal(size=(2, T, D)) * rng.choice([1, 30])
+    return q, k, rng.normal(size=(T, Dv))
+
+
 EXERCISES = (
     Exercise(
         id="03.row",
@@ -154,6 +230,8 @@ EXERCISES = (
         ),
         solution=[0.1065, 0.1065, 0.787],
         name="row",
+        why="Equal scores get equal shares, and e² = 7.389 times as much as e⁰ = 1 "
+        "makes 0.787 against 0.1065.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -195,11 +273,22 @@ EXERCISES = (
             _one_maximum,
             _without_keepdims,
             _never_keepdims,
+            _first_column,
+            _mean,
+            _minimum,
+            _zero_for_nan,
+            _cut_off,
         ),
         cases=(
             (np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 0.0, 2.0]]),),
             (np.array([[1000.0, 999.0], [0.0, -1000.0]]),),
+            (np.array([[0.5, 1.5, -1, 2], [3, 3, 3, 3]]),),
+            (np.array([[999.0, -999, 998, -1000], [-999, 1000, -998, -1000]]),),
+            (np.array([[1000.0]]),),
+            (np.array([[1.0], [2], [1000]]),),
+            (np.array([[1.0, 2, 3, 1]]),),
         ),
+        draw=_draw_scores,
     ),
     Exercise(
         id="03.attention",
@@ -225,11 +314,22 @@ EXERCISES = (
             _keys_ask,
             _probs_transposed,
             _order_of_results,
+            _no_transpose,
+            _naive_head,
+            _scaled_by_value_size,
         ),
         cases=(
             (Q, K, V),
             (Q[:, :2], K[:, :2] - 1, np.array([[0.0, 1, 2], [3, 4, 5], [6, 7, 9]])),
+            (Q[:, :3] + K[:, 1:], K[:, :3], V),  # D = T
+            (
+                30 * Q[:2, :3],
+                20 * K[:2, 1:],
+                np.array([[1.0, 2, 3, 4, 5], [5, 4, 0, 1, 1]]),
+            ),
+            (Q[:1], K[:1], V[1:2]),
         ),
+        draw=_draw_head,
     ),
     Exercise(
         id="03.fingerprint",
@@ -246,6 +346,8 @@ EXERCISES = (
         ),
         solution="b",
         name="mistake",
+        why="A softmax over the keys makes every row sum to 1, whatever the scores "
+        "are; only another axis breaks that.",
         mistakes=(
             Mistake(
                 "a", "without the scale the rows still sum to 1: softmax sees to that"

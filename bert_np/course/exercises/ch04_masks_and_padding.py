@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import bert_np
 from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SCORES = np.array([[2.0, 1, 0], [1, 2, 1], [0, 0, 2]])  # (Tq, Tk)
@@ -28,6 +29,34 @@ def _padding_is_always_0(input_ids, pad_token_id):
 def _lengths(input_ids, pad_token_id):
     """that is the length of each row: one number for each token is asked"""
     return my_mask(input_ids, pad_token_id).sum(axis=1)
+
+
+def _after_the_first_padding(input_ids, pad_token_id):
+    """a real token may stand after padding: look at each id by itself"""
+    return 1 - (np.cumsum(input_ids == pad_token_id, axis=1) > 0)
+
+
+def _padding_at_the_end(input_ids, pad_token_id):
+    """padding may stand anywhere in a row, not only at its end"""
+    real = (input_ids != pad_token_id)[:, ::-1]
+    return np.maximum.accumulate(real, axis=1)[:, ::-1].astype(int)
+
+
+def _above_the_padding(input_ids, pad_token_id):
+    """the padding id need not be the smallest: ask whether an id differs
+    from it, with !=
+    """
+    return (input_ids > pad_token_id).astype(int)
+
+
+def _first_row(input_ids, pad_token_id):
+    """you used the first row for all: each has its own padding"""
+    return np.repeat(my_mask(input_ids[:1], pad_token_id), len(input_ids), axis=0)
+
+
+def _draw_batch(rng):
+    """Ids of any shape, with the padding id anywhere."""
+    return rng.integers(0, 5, rng.integers(1, 6, 2)), int(rng.integers(0, 5))
 
 
 # ------------------------------------------------------------------- probs
@@ -93,6 +122,75 @@ def _unmasked(scores, attention_mask):
     return my_masked_probs(scores, _everything(attention_mask))
 
 
+def _added(scores, attention_mask):
+    """you added a low number to the scores: where every key of a row is
+    masked they still count; put the low number in their place
+    """
+    lowered = scores + (attention_mask[:, None, None, :] - 1) * 1e5
+    return my_masked_probs(lowered, _everything(attention_mask))
+
+
+def _infinite(scores, attention_mask):
+    """where every key of a row is masked, −∞ − (−∞) is NaN: take the lowest
+    finite number, np.finfo(scores.dtype).min
+    """
+    visible = attention_mask[:, None, None, :] == 1
+    return bert_np.softmax(np.where(visible, scores, -np.inf))
+
+
+def _nothing_for_no_key(scores, attention_mask):
+    """a row in which every key is masked must sum to 1 too: all keys get
+    the same share
+    """
+    return np.nan_to_num(_infinite(scores, attention_mask))
+
+
+def _of_the_first_sentence(scores, attention_mask):
+    """you used the first sentence's mask for all: each has its own"""
+    return my_masked_probs(scores, attention_mask[:1])
+
+
+def _shared_again(scores, attention_mask):
+    """you masked after the softmax and divided again: where the visible
+    scores are far below a masked one, 0 is divided by 0
+    """
+    probs = _after_softmax(scores, attention_mask)
+    return probs / probs.sum(axis=-1, keepdims=True)
+
+
+def _no_maximum(scores, attention_mask):
+    """it overflows for large scores: subtract each row's maximum first"""
+    low = np.finfo(scores.dtype).min
+    visible = attention_mask[:, None, None, :] == 1
+    exponentials = np.exp(np.where(visible, scores, low))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def _not_low_enough(low):
+    """The mistake of a masked score that other scores lie below."""
+
+    def masked_probs(scores, attention_mask):
+        visible = attention_mask[:, None, None, :] == 1
+        return bert_np.softmax(np.where(visible, scores, low))
+
+    return Mistake(
+        masked_probs,
+        f"{low} is not low enough: where the other scores are lower still, a masked "
+        "key gets the share; take np.finfo(scores.dtype).min",
+    )
+
+
+def _draw_masked(rng):
+    """Scores near or far apart; masks of any form, empty ones too."""
+    B, A, T = rng.integers(1, 4), rng.integers(1, 4), rng.integers(1, 6)
+    scores = rng.normal(size=(B, A, T, T)) * rng.choice([1, 1000])
+    return scores, (rng.random((B, T)) < rng.choice([0.3, 0.8])).astype(int)
+
+
+# Sizes 2, 3, 4: B, A and T.
+STEEP = 3000 * np.cos(np.arange(96.0)).reshape(2, 3, 4, 4)
+LOW = np.array([[-15.0, -15, -14], [-50, -51, -50], [-500, -500, -502]])
+
 EXERCISES = (
     Exercise(
         id="04.mask",
@@ -108,11 +206,23 @@ EXERCISES = (
             "of it.",
         ),
         solution=my_mask,
-        mistakes=mistakes(_inverted, _padding_is_always_0, _lengths),
+        mistakes=mistakes(
+            _inverted,
+            _padding_is_always_0,
+            _lengths,
+            _after_the_first_padding,
+            _padding_at_the_end,
+            _above_the_padding,
+            _first_row,
+        ),
         cases=(
             (np.array([[2, 5, 6, 3], [2, 7, 3, 0]]), 0),
             (np.array([[5, 0, 1], [7, 1, 1]]), 1),
+            (np.array([[0, 0, 5, 6, 3], [5, 0, 7, 0, 3]]), 0),
+            (np.array([[2, 9, 4, 9]]), 9),
+            (np.array([[3], [3], [2]]), 3),
         ),
+        draw=_draw_batch,
     ),
     Exercise(
         id="04.row",
@@ -128,6 +238,8 @@ EXERCISES = (
         ),
         solution=[0.0, 0.7311, 0.2689],
         name="masked_row",
+        why="The masked key takes nothing, and what it would have taken, the others "
+        "share in the proportion that they had.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -148,12 +260,13 @@ EXERCISES = (
         minutes=9,
         task="Write `my_masked_probs(scores, attention_mask)` for scaled scores of "
         "shape (B, A, T, T) and a mask of shape (B, T): the probs, of shape (B, "
-        "A, T, T). A masked key gets 0, each row sums to 1.",
+        "A, T, T). A masked key gets 0, each row sums to 1. Where every key of a row "
+        "is masked, all get the same share.",
         hints=(
             "The mask needs an axis for the heads and one for the queries, so that it "
             "lies along the keys.",
             "visible = attention_mask[:, None, None, :] == 1, then np.where(visible, "
-            "scores, a very low number), then the softmax of chapter 03.",
+            "scores, np.finfo(scores.dtype).min), then the softmax of chapter 03.",
         ),
         solution=my_masked_probs,
         mistakes=mistakes(
@@ -164,11 +277,23 @@ EXERCISES = (
             _lowered_the_real,
             _queries,
             _heads,
-        ),
+            _added,
+            _infinite,
+            _nothing_for_no_key,
+            _of_the_first_sentence,
+            _shared_again,
+            _no_maximum,
+        )
+        + tuple(map(_not_low_enough, (-10, -20, -100, -1000))),
         cases=(
             (BATCH, np.array([[1, 1, 1], [1, 1, 0]])),
             (BATCH[::-1] * 3, np.array([[1, 0, 1], [1, 0, 0]])),
+            (STEEP, np.array([[0, 1, 1, 0], [1, 0, 0, 1]])),
+            (BATCH[:1, :1], np.array([[0, 0, 0]])),
+            (BATCH, np.array([[0, 0, 0], [0, 1, 1]])),
+            (LOW[None, None], np.array([[0, 1, 1]])),
         ),
+        draw=_draw_masked,
     ),
     Exercise(
         id="04.bug",
@@ -185,6 +310,8 @@ EXERCISES = (
         ),
         solution="a",
         name="bug",
+        why="In (a) the mask lies along the queries, axis Tq: it must lie along the "
+        "keys, attention_mask[:, None, None, :].",
         mistakes=(
             Mistake(
                 "b",
@@ -217,6 +344,8 @@ EXERCISES = (
         ),
         solution=[False, True, True, False],
         name="changes",
+        why="A padded position is read by nobody, but it is a query itself, and a mean "
+        "over all positions counts it.",
         mistakes=(
             Mistake(
                 [False, False, False, False],

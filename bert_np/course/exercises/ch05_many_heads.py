@@ -43,6 +43,22 @@ def _every_other(x, A):
     return x.reshape(B, T, H // A, A).transpose(0, 3, 1, 2)
 
 
+def _heads_first(x, A):
+    """your axes are (A, B, T, D): the sequences come first"""
+    return my_split(x, A).swapaxes(0, 1)
+
+
+def _first_sequence(x, A):
+    """you split the first sequence alone: there are B"""
+    return my_split(x[:1], A)
+
+
+def _draw_unsplit(rng):
+    """Vectors that A heads can share."""
+    B, T, A, D = rng.integers(1, 5, 4)
+    return rng.normal(size=(B, T, A * D)), int(A)
+
+
 # ------------------------------------------------------------------- merge
 
 
@@ -70,6 +86,28 @@ def _mixed(x):
 def _added(x):
     """you added the heads: they stand side by side, nothing is lost"""
     return x.sum(axis=1)
+
+
+def _without_the_batch(x):
+    """the axis of the sequences is lost where B = 1: the result has three
+    axes
+    """
+    return my_merge(x).squeeze()
+
+
+def _first_merged(x):
+    """you merged the first sequence alone: there are B"""
+    return my_merge(x[:1])
+
+
+def _outer_heads(x):
+    """you took the first head and the last: there are A"""
+    return my_merge(x[:, [0, -1]])
+
+
+def _draw_split(rng):
+    """Vectors in heads, of any four sizes."""
+    return (rng.normal(size=rng.integers(1, 5, 4)),)
 
 
 # ---------------------------------------------------------- loop over heads
@@ -130,6 +168,42 @@ def _first_probs_for_all(q, k, v, A):
     return my_attention_by_head(*repeated, v, A)
 
 
+def _naive_heads(q, k, v, A):
+    """it overflows for large scores: subtract each row's maximum first"""
+    D, contexts = q.shape[-1] // A, []
+    for a in range(A):
+        mine = slice(a * D, (a + 1) * D)
+        exponentials = np.exp(q[:, mine] @ k[:, mine].T / math.sqrt(D))
+        probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
+        contexts.append(probs @ v[:, mine])
+    return np.concatenate(contexts, axis=-1)
+
+
+def _in_turns(q, k, v, A):
+    """your head takes every A-th number: a head's numbers stand side by
+    side
+    """
+    order = np.arange(q.shape[-1]).reshape(-1, A).T.ravel()
+    return my_attention_by_head(q[:, order], k[:, order], v[:, order], A)
+
+
+def _last_is_missing(q, k, v, A):
+    """the last head is missing: range(A) has them all"""
+    merged = my_attention_by_head(q, k, v, A)
+    start = (A - 1) * (v.shape[-1] // A) if A > 1 else v.shape[-1]
+    return np.concatenate([merged[:, :start], v[:, start:]], axis=-1)
+
+
+def _draw_heads(rng):
+    """Queries, keys and values for some heads; some scores far apart."""
+    T, A, D = rng.integers(1, 6), rng.integers(1, 4), rng.integers(1, 4)
+    q, k, v = rng.normal(size=(3, T, A * D))
+    return q * rng.choice([1, 300]), k, v, int(A)
+
+
+# Pairwise different sizes: B = 2, T = 5, A = 3, D = 4, H = 12.
+WIDE = np.cos(np.arange(120.0)).reshape(2, 5, 12)
+
 EXERCISES = (
     Exercise(
         id="05.split",
@@ -145,8 +219,11 @@ EXERCISES = (
             "the heads before the tokens.",
         ),
         solution=my_split,
-        mistakes=mistakes(_reshape_only, _no_transpose, _every_other),
-        cases=((BATCH, 2), (BATCH[:1], 4)),
+        mistakes=mistakes(
+            _reshape_only, _no_transpose, _every_other, _heads_first, _first_sequence
+        ),
+        cases=((BATCH, 2), (BATCH[:1], 4), (WIDE, 3), (WIDE[:1], 1), (WIDE, 12)),
+        draw=_draw_unsplit,
     ),
     Exercise(
         id="05.merge",
@@ -161,8 +238,22 @@ EXERCISES = (
             "axes.",
         ),
         solution=my_merge,
-        mistakes=mistakes(_merge_by_reshape, _mixed, _added),
-        cases=((my_split(BATCH, 2),), (my_split(BATCH[:1], 4),)),
+        mistakes=mistakes(
+            _merge_by_reshape,
+            _mixed,
+            _added,
+            _without_the_batch,
+            _first_merged,
+            _outer_heads,
+        ),
+        cases=(
+            (my_split(BATCH, 2),),
+            (my_split(BATCH[:1], 4),),
+            (my_split(WIDE, 3),),
+            (my_split(WIDE[:1], 1),),
+            (my_split(WIDE, 12),),
+        ),
+        draw=_draw_split,
     ),
     Exercise(
         id="05.loop",
@@ -186,8 +277,18 @@ EXERCISES = (
             _stacked_heads,
             _sums_in_columns,
             _first_probs_for_all,
+            _naive_heads,
+            _in_turns,
+            _last_is_missing,
         ),
-        cases=((Q, K, V, 2), (Q, K, V, 3)),
+        cases=(
+            (Q, K, V, 2),
+            (Q, K, V, 3),
+            (WIDE[0], WIDE[1] + 0.5, WIDE[1], 3),
+            (300 * WIDE[0, :2], 20 * WIDE[1, :2], WIDE[0, 1:3], 4),
+            (WIDE[0, :1], WIDE[1, :1], WIDE[1, 1:2], 1),
+        ),
+        draw=_draw_heads,
     ),
     Exercise(
         id="05.count",
@@ -203,6 +304,8 @@ EXERCISES = (
         ),
         solution=288,
         name="parameters",
+        why="Four maps of 8·8 + 8 numbers each; the heads share them, so A costs "
+        "nothing.",
         mistakes=(
             Mistake(256, "the biases are missing, 8 for each map"),
             Mistake(216, "the output map is missing: there are four"),
@@ -223,6 +326,8 @@ EXERCISES = (
         hints=("What is kept is divided by 1 − rate.", "(0.5 + 0.25) / 0.5."),
         solution=1.5,
         name="row_sum",
+        why="What is kept is divided by 1 − rate, so a row sums to 1 on average, "
+        "not in each run.",
         mistakes=(
             Mistake(0.75, "what is kept is divided by 1 − rate"),
             Mistake(

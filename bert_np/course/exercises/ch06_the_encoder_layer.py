@@ -65,6 +65,17 @@ def _no_root(x):
     return x * np.array([(1 + math.erf(value)) / 2 for value in x])
 
 
+def _root_too_late(x):
+    """√2 divides x inside erf, not the result of erf"""
+    erf = np.array([math.erf(value) for value in x])
+    return x * (1 + erf / math.sqrt(2)) / 2
+
+
+def _draw_numbers(rng):
+    """Some numbers near 0, some far from it."""
+    return (rng.normal(size=rng.integers(1, 9)) * rng.choice([0.3, 2, 8]),)
+
+
 # ------------------------------------------------------------ feed-forward
 
 
@@ -102,6 +113,28 @@ def _with_residual(x, W1, b1, W2, b2):
 def _no_biases(x, W1, b1, W2, b2):
     """the biases are missing"""
     return my_feed_forward(x, W1, 0 * b1, W2, 0 * b2)
+
+
+def _tanh_inside(x, W1, b1, W2, b2):
+    """that is GELU's tanh form: BERT has the form with erf"""
+    return bert_np.gelu_tanh(x @ W1 + b1) @ W2 + b2
+
+
+def _no_second_bias(x, W1, b1, W2, b2):
+    """the second bias is missing"""
+    return my_feed_forward(x, W1, b1, W2, 0 * b2)
+
+
+def _bias_after_gelu(x, W1, b1, W2, b2):
+    """b1 belongs to the first map, before the GELU"""
+    return (bert_np.gelu(x @ W1) + b1) @ W2 + b2
+
+
+def _draw_network(rng):
+    """A feed-forward network of pairwise different sizes, and its input."""
+    T, H, F = rng.permutation([1, 2, 3, 4, 5, 6])[:3]
+    shapes = ((T, H), (H, F), F, (F, H), H)
+    return tuple(rng.normal(size=shape) for shape in shapes)
 
 
 # ------------------------------------------------------------------- layer
@@ -165,6 +198,80 @@ def _norms_swapped(x, attended, params):
     return my_layer(x, attended, swapped)
 
 
+def _plain_second_norm(x, attended, params):
+    """gamma and beta of ffn_norm are not used"""
+    H = x.shape[-1]
+    plain = {"gamma": np.ones(H), "beta": np.zeros(H)}
+    return my_layer(x, attended, {**params, "ffn_norm": plain})
+
+
+def _one_norm_twice(x, attended, params):
+    """the second norm has parameters of its own, ffn_norm"""
+    return my_layer(x, attended, {**params, "ffn_norm": params["attention_norm"]})
+
+
+def _tanh_layer(x, attended, params):
+    """that is GELU's tanh form: BERT has the form with erf, bert_np.gelu"""
+    x = _norm(x + attended, params["attention_norm"])
+    inner = bert_np.gelu_tanh(bert_np.linear(x, **params["ffn"]["inner"]))
+    thought = bert_np.linear(inner, **params["ffn"]["outer"])
+    return _norm(x + thought, params["ffn_norm"])
+
+
+def _large_epsilon(x, attended, params):
+    """epsilon is 1e-12 in BERT: it shows where the numbers of a row are
+    small or nearly equal
+    """
+
+    def norm(x, params):
+        return bert_np.layer_norm(x, **params, eps=1e-5)
+
+    x = norm(x + attended, params["attention_norm"])
+    return norm(x + _think(x, params["ffn"]), params["ffn_norm"])
+
+
+def _no_inner_bias(x, attended, params):
+    """the bias of ffn.inner is missing"""
+    inner = params["ffn"]["inner"]
+    ffn = {**params["ffn"], "inner": {**inner, "b": 0 * inner["b"]}}
+    return my_layer(x, attended, {**params, "ffn": ffn})
+
+
+def _no_second_beta(x, attended, params):
+    """the beta of ffn_norm is missing"""
+    norm = params["ffn_norm"]
+    plain = {**norm, "beta": 0 * norm["beta"]}
+    return my_layer(x, attended, {**params, "ffn_norm": plain})
+
+
+def _draw_layer(rng):
+    """A layer whose parameters are all at work, and its two inputs."""
+    T, H, F = rng.integers(1, 5), rng.integers(3, 6), rng.integers(2, 8)
+    ffn = {
+        "inner": {"W": rng.normal(size=(H, F)), "b": rng.normal(size=F)},
+        "outer": {"W": rng.normal(size=(F, H)), "b": rng.normal(size=H)},
+    }
+    first, second = (
+        dict(zip(("gamma", "beta"), p)) for p in rng.normal(size=(2, 2, H))
+    )
+    params = {"attention_norm": first, "ffn": ffn, "ffn_norm": second}
+    return *rng.normal(size=(2, T, H)), params
+
+
+# Pairwise different sizes: T = 2, H = 3, F = 5; no parameter is 0 or 1.
+WAVE = np.cos(np.arange(30.0)).reshape(2, 3, 5)
+X3, UPDATE3 = WAVE[:, :, 0], WAVE[:, :, 3]
+FFN3 = {
+    "inner": {"W": 2 * WAVE[0], "b": WAVE[1, 0]},
+    "outer": {"W": 3 * WAVE[1].T, "b": WAVE[0, :, 2]},
+}
+LAYER3 = {
+    "attention_norm": {"gamma": WAVE[0, :, 4], "beta": WAVE[1, :, 4]},
+    "ffn": FFN3,
+    "ffn_norm": {"gamma": 2 * WAVE[1, :, 1], "beta": WAVE[0, :, 1]},
+}
+NETWORK3 = tuple(FFN3[part][name] for part in ("inner", "outer") for name in "Wb")
+
 EXERCISES = (
     Exercise(
         id="06.residual",
@@ -180,6 +287,8 @@ EXERCISES = (
         ),
         solution=1,
         name="different",
+        why="Without x + nothing of a token's own is left: all three are the norm of "
+        "the same update.",
         mistakes=(
             Mistake(
                 3,
@@ -207,12 +316,20 @@ EXERCISES = (
         ),
         solution=my_gelu,
         mistakes=mistakes(
-            _tanh_form, _sigmoid_form, _relu, _probability_only, _no_root
+            _tanh_form,
+            _sigmoid_form,
+            _relu,
+            _probability_only,
+            _no_root,
+            _root_too_late,
         ),
         cases=(
             (np.array([-3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0]),),
             (np.array([-8.0, 8.0, 2.0]),),
+            (np.array([-1.7]),),
+            (np.array([0.001, -0.001, -2.5, 40]),),
         ),
+        draw=_draw_numbers,
     ),
     Exercise(
         id="06.feed_forward",
@@ -229,9 +346,23 @@ EXERCISES = (
         ),
         solution=my_feed_forward,
         mistakes=mistakes(
-            _no_gelu, _relu_inside, _gelu_late, _gelu_twice, _with_residual, _no_biases
+            _no_gelu,
+            _relu_inside,
+            _gelu_late,
+            _gelu_twice,
+            _with_residual,
+            _no_biases,
+            _tanh_inside,
+            _no_second_bias,
+            _bias_after_gelu,
         ),
-        cases=((X, W1, B1, W2, B2), (X[::-1] * 2, W1, B1[::-1], W2, B2 + 1)),
+        cases=(
+            (X, W1, B1, W2, B2),
+            (X[::-1] * 2, W1, B1[::-1], W2, B2 + 1),
+            (X3, *NETWORK3),
+            (UPDATE3[:1], *NETWORK3),
+        ),
+        draw=_draw_network,
     ),
     Exercise(
         id="06.layer",
@@ -257,8 +388,20 @@ EXERCISES = (
             _pre_norm,
             _no_last_norm,
             _norms_swapped,
+            _plain_second_norm,
+            _one_norm_twice,
+            _tanh_layer,
+            _large_epsilon,
+            _no_inner_bias,
+            _no_second_beta,
         ),
-        cases=((X, UPDATE, LAYER), (UPDATE, X, LAYER)),
+        cases=(
+            (X, UPDATE, LAYER),
+            (UPDATE, X, LAYER),
+            (X3, UPDATE3, LAYER3),
+            (UPDATE3[:1], X3[:1], LAYER3),
+        ),
+        draw=_draw_layer,
     ),
     Exercise(
         id="06.length",
@@ -274,6 +417,8 @@ EXERCISES = (
         ),
         solution=8.0,
         name="length",
+        why="Mean 0 and variance 1 over 64 numbers: their squares sum to 64, whose "
+        "root is 8.",
         mistakes=(
             Mistake(64.0, "that is the sum of the squares: take its root"),
             Mistake(

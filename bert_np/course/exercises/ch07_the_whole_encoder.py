@@ -1,10 +1,13 @@
 """Exercises of chapter 07: parameters, stack, pooler, and the lab."""
 
+from dataclasses import replace
+
 import numpy as np
 
 import bert_np
 from bert_np.config import BertConfig
 from bert_np.course.exercise import Exercise, Mistake, mistakes
+from bert_np.tree import map_leaves
 
 CONFIG = BertConfig(
     vocab_size=5,
@@ -105,6 +108,29 @@ def _three_maps(V, P, S, H, F, L, A):
     return my_count(V, P, S, H, F, L, A) - L * (H * H + H)
 
 
+def _two_segments(V, P, S, H, F, L, A):
+    """you counted two segments: S is an argument"""
+    return my_count(V, P, 2, H, F, L, A)
+
+
+def _four_times_H(V, P, S, H, F, L, A):
+    """you took 4·H for the feed-forward size: F is an argument"""
+    return my_count(V, P, S, H, 4 * H, L, A)
+
+
+def _word_table_twice(V, P, S, H, F, L, A):
+    """you counted the word table twice: the heads are not counted, and their
+    largest matrix is the same table
+    """
+    return my_count(2 * V, P, S, H, F, L, A)
+
+
+def _draw_sizes(rng):
+    """Seven sizes of which only H and A have to do with one another."""
+    V, P, S, D, F, L, A = rng.integers(1, [99, 20, 5, 9, 50, 6, 5]).tolist()
+    return V, P, S, D * A, F, L, A
+
+
 # ------------------------------------------------------------------- stack
 
 
@@ -158,6 +184,39 @@ def _without_the_mask(x, layers, attention_mask, config):
     return my_encoder(x, layers, np.ones_like(attention_mask), config)
 
 
+def _as_config_says(x, layers, attention_mask, config):
+    """you ran config.num_hidden_layers layers: L is the length of the list"""
+    return my_encoder(x, layers[: config.num_hidden_layers], attention_mask, config)
+
+
+def _first_mask(x, layers, attention_mask, config):
+    """each sequence has its own row of the attention mask"""
+    masks = np.broadcast_to(attention_mask[:1], attention_mask.shape)
+    return my_encoder(x, layers, masks, config)
+
+
+def _mask_once(x, layers, attention_mask, config):
+    """every layer needs the attention mask, not only the first"""
+    first = my_encoder(x, layers[:1], attention_mask, config)
+    rest = my_encoder(first[1], layers[1:], np.ones_like(attention_mask), config)
+    return np.concatenate([first[:1], rest])
+
+
+def _first_sequence_alone(x, layers, attention_mask, config):
+    """you ran the first sequence alone: there are B"""
+    return my_encoder(x[:1], layers, attention_mask[:1], config)
+
+
+def _draw_stack(rng):
+    """Some layers whose parameters are all at work, and their input."""
+    B, T, L = rng.integers(1, 4, 3)
+    wide = replace(CONFIG, initializer_range=0.5)
+    layers = bert_np.init_params(wide, rng)["layers"][:L]
+    layers = map_leaves(lambda _, a: a + rng.normal(0, 0.3, a.shape), layers)
+    mask = (rng.random((B, T)) < 0.7).astype(int)
+    return rng.normal(size=(B, T, 4)), layers, mask, CONFIG
+
+
 # ------------------------------------------------------------------ pooler
 
 
@@ -201,6 +260,34 @@ def _transposed(x, W, b):
     return np.tanh(x[:, 0] @ W.T + b)
 
 
+def _without_the_batch(x, W, b):
+    """the axis of the sequences is lost where B = 1: the result is (1, H)"""
+    return my_pool(x, W, b).squeeze()
+
+
+def _last_token(x, W, b):
+    """you read the last token: [CLS] is the first, x[:, 0]"""
+    return np.tanh(x[:, -1] @ W + b)
+
+
+def _no_bias(x, W, b):
+    """the bias b is missing"""
+    return np.tanh(x[:, 0] @ W)
+
+
+def _largest_of_tokens(x, W, b):
+    """you pooled the largest numbers: BERT's pooler reads the first token
+    alone
+    """
+    return np.tanh(x.max(axis=1) @ W + b)
+
+
+def _draw_states(rng):
+    """Hidden states of any size, and a pooler for them."""
+    B, T, H = rng.integers(1, 6, 3)
+    return tuple(rng.normal(size=shape) for shape in ((B, T, H), (H, H), H))
+
+
 # --------------------------------------------------------------------- lab
 
 LAB = (
@@ -214,7 +301,7 @@ LOOK = (
 )
 
 
-def _patient(number, minutes, stage, hint, mistakes, remark=""):
+def _patient(number, minutes, stage, hint, why, mistakes, remark=""):
     """The exercise of one broken BERT of `bert_np.course.lab`."""
     return Exercise(
         id=f"07.patient_{number}",
@@ -225,6 +312,7 @@ def _patient(number, minutes, stage, hint, mistakes, remark=""):
         hints=(LOOK.format(number), hint),
         solution=stage,
         name=f"patient_{number}",
+        why=why,
         mistakes=(
             *(Mistake(*mistake) for mistake in mistakes),
             Mistake(
@@ -256,8 +344,18 @@ EXERCISES = (
             _first_sequence,
             _all_tokens,
             _transposed,
+            _without_the_batch,
+            _last_token,
+            _no_bias,
+            _largest_of_tokens,
         ),
-        cases=((CLS, POOL_W, POOL_B), (-CLS[:, :2], POOL_W, POOL_B)),
+        cases=(
+            (CLS, POOL_W, POOL_B),
+            (-CLS[:, :2], POOL_W, POOL_B),
+            (CLS[1:], POOL_W, POOL_B),
+            (CLS[:, 1:2, 1:], POOL_W[1:, 1:] + 0.5, POOL_B[1:]),
+        ),
+        draw=_draw_states,
     ),
     Exercise(
         id="07.encoder",
@@ -283,8 +381,18 @@ EXERCISES = (
             _without_the_last,
             _only_the_last,
             _without_the_mask,
+            _as_config_says,
+            _first_mask,
+            _mask_once,
+            _first_sequence_alone,
         ),
-        cases=((X, LAYERS, MASK, CONFIG), (-X, LAYERS[1:], MASK, CONFIG)),
+        cases=(
+            (X, LAYERS, MASK, CONFIG),
+            (-X, LAYERS[1:], MASK, CONFIG),
+            (CLS, LAYERS[2:], np.array([[1, 0, 1], [1, 1, 0]]), CONFIG),
+            (CLS[:, :1] * 2, LAYERS + LAYERS[:1], np.ones((2, 1), int), CONFIG),
+        ),
+        draw=_draw_stack,
     ),
     Exercise(
         id="07.count",
@@ -312,12 +420,17 @@ EXERCISES = (
             _no_norm_of_embeddings,
             _for_each_head,
             _three_maps,
+            _two_segments,
+            _four_times_H,
+            _word_table_twice,
         ),
         cases=(
             (13, 16, 2, 4, 8, 2, 2),
             (64, 24, 2, 32, 64, 2, 4),
             (30522, 512, 2, 768, 3072, 12, 12),
+            (7, 11, 3, 5, 13, 1, 1),
         ),
+        draw=_draw_sizes,
     ),
     _patient(
         1,
@@ -325,6 +438,7 @@ EXERCISES = (
         "layers.0.attention.probs",
         "The scores are still right, and what is made of them is not. Sum the rows and "
         "the columns of its probs, as in chapter 03.",
+        "Its softmax runs over the queries: the columns of its probs sum to 1.",
         (
             (
                 "layers.0.attention.context",
@@ -346,6 +460,8 @@ EXERCISES = (
         "layers.0.ffn.activated",
         "What goes into GELU agrees, what comes out does not, by less than 0.001. "
         "Chapter 06 had two forms of one function.",
+        "Its GELU has the tanh form: what goes in agrees, what comes out is off by "
+        "less than 0.001.",
         (
             (
                 "layers.0.ffn.outer",
@@ -365,6 +481,8 @@ EXERCISES = (
         "layers.0.attention.context",
         "The shares and the values are right, each head's product too. Then A heads of "
         "D numbers become one row of H again (chapter 05).",
+        "Its heads are merged by a reshape without the transpose, which mixes the "
+        "tokens.",
         (
             (
                 "layers.0.attention.output",
@@ -382,6 +500,7 @@ EXERCISES = (
         4,
         "layers.0.attention.masked_scores",
         "Run it on the first sequence alone, which has no padding: then it is well.",
+        "It masks nothing, and one sentence at a time has no padding to show it.",
         (
             (
                 "layers.0.attention.probs",
@@ -400,6 +519,7 @@ EXERCISES = (
         "layers.0.attention_norm.residual",
         "`residual` is the sum x + update. Subtract attention's output from each of "
         "the two residuals: what is left?",
+        "It adds no x after attention: its residual is the update alone.",
         (
             (
                 "layers.0.attention_norm.output",

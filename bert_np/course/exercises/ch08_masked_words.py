@@ -31,7 +31,7 @@ HUGE_LABELS = np.array([1, 1, -100])
 # ----------------------------------------------------------------- masking
 
 
-def my_mask(ids, draw, fate, random_ids):
+def my_mask_tokens(ids, draw, fate, random_ids):
     chosen = (draw < 0.15) & (ids > 4)
     masked = np.where(chosen & (fate < 0.9), random_ids, ids)
     masked = np.where(chosen & (fate < 0.8), 4, masked)
@@ -50,43 +50,101 @@ def _always_mask(ids, draw, fate, random_ids):
     """all chosen tokens became [MASK]: only 80 % do, 10 % get a random
     word, 10 % stay
     """
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return np.where(labels == -100, ids, 4), labels
 
 
 def _never_kept(ids, draw, fate, random_ids):
     """no chosen token stays as it was: from 0.9 on it does"""
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.9), random_ids, masked), labels
 
 
 def _never_random(ids, draw, fate, random_ids):
     """no chosen token got a random word: from 0.8 up to 0.9 it does"""
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return np.where((labels != -100) & (fate >= 0.8), ids, masked), labels
 
 
 def _labels_of_padding(ids, draw, fate, random_ids):
     """0 is an id, that of [PAD]: where nothing is asked the label is -100"""
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return masked, np.where(labels == -100, 0, labels)
 
 
 def _labels_everywhere(ids, draw, fate, random_ids):
     """labels only where a token was chosen, -100 elsewhere"""
-    return my_mask(ids, draw, fate, random_ids)[0], ids.copy()
+    return my_mask_tokens(ids, draw, fate, random_ids)[0], ids.copy()
 
 
 def _labels_where_changed(ids, draw, fate, random_ids):
     """a chosen token that stays as it was has a label too"""
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return masked, np.where(masked != ids, labels, -100)
 
 
 def _labels_of_the_masked(ids, draw, fate, random_ids):
     """the label is the right id, from before the masking"""
-    masked, labels = my_mask(ids, draw, fate, random_ids)
+    masked, labels = my_mask_tokens(ids, draw, fate, random_ids)
     return masked, np.where(labels == -100, labels, masked)
+
+
+def _unknown_too(ids, draw, fate, random_ids):
+    """[UNK] and [MASK], ids 1 and 4, are special too: ids 0 to 4 are never
+    asked for
+    """
+    return _masked(ids, draw, fate, random_ids, ~np.isin(ids, [0, 2, 3]))
+
+
+def _mask_too(ids, draw, fate, random_ids):
+    """[MASK], id 4, is special too: ids 0 to 4 are never asked for"""
+    return _masked(ids, draw, fate, random_ids, ids > 3)
+
+
+def _not_the_first_word(ids, draw, fate, random_ids):
+    """id 5 is a word already: only ids 0 to 4 are special"""
+    return _masked(ids, draw, fate, random_ids, ids > 5)
+
+
+def _masked(ids, draw, fate, random_ids, ordinary):
+    """Masking that chooses among the given tokens."""
+    chosen = (draw < 0.15) & ordinary
+    masked = np.where(chosen & (fate < 0.9), random_ids, ids)
+    masked = np.where(chosen & (fate < 0.8), 4, masked)
+    return masked, np.where(chosen, ids, -100)
+
+
+def _up_to(ids, draw, fate, random_ids):
+    """below is below: a draw of exactly 0.15 is not chosen, a fate of exactly
+    0.8 gets a random word, one of exactly 0.9 stays
+    """
+    chosen = (draw <= 0.15) & (ids > 4)
+    masked = np.where(chosen & (fate <= 0.9), random_ids, ids)
+    masked = np.where(chosen & (fate <= 0.8), 4, masked)
+    return masked, np.where(chosen, ids, -100)
+
+
+def _up_to_the_fate(ids, draw, fate, random_ids):
+    """a fate of exactly 0.9 leaves the token as it is"""
+    masked, labels = my_mask_tokens(
+        ids, draw, np.where(fate == 0.9, 0.89, fate), random_ids
+    )
+    return masked, labels
+
+
+def _special_by_place(ids, draw, fate, random_ids):
+    """special is what has an id from 0 to 4, wherever it stands"""
+    inside = np.arange(len(ids))
+    inside = (inside > 0) & (inside < len(ids) - 1)
+    return _masked(ids, draw, fate, random_ids, inside)
+
+
+def _draw_row(rng):
+    """Ids of all kinds, with draws and fates on the bounds and beside them."""
+    T = rng.integers(1, 12)
+    ids, random_ids = rng.integers(0, 9, T), rng.integers(5, 13, T)
+    draw = rng.choice([0, 0.1, 0.149, 0.15, 0.151, 0.9], T)
+    return ids, draw, rng.choice([0, 0.79, 0.8, 0.85, 0.9, 0.95], T), random_ids
 
 
 # -------------------------------------------------------------------- head
@@ -130,6 +188,41 @@ def _no_bias(x, W, b, gamma, beta, word, bias):
 def _shares(x, W, b, gamma, beta, word, bias):
     """those are probabilities: logits are before the softmax"""
     return bert_np.softmax(my_mlm_logits(x, W, b, gamma, beta, word, bias))
+
+
+def _transposed(x, W, b, gamma, beta, word, bias):
+    """W is (in, out): x @ W, not x @ W.T"""
+    return my_mlm_logits(x, W.T, b, gamma, beta, word, bias)
+
+
+def _tanh_form(x, W, b, gamma, beta, word, bias):
+    """that is GELU's tanh form: BERT has the form with erf, bert_np.gelu"""
+    y = bert_np.layer_norm(bert_np.gelu_tanh(x @ W + b), gamma, beta, eps=1e-12)
+    return y @ word.T + bias
+
+
+def _plain_norm(x, W, b, gamma, beta, word, bias):
+    """gamma and beta are not used"""
+    one = np.ones_like(gamma)
+    return my_mlm_logits(x, W, b, one, 0 * one, word, bias)
+
+
+def _no_beta(x, W, b, gamma, beta, word, bias):
+    """the beta of the norm is missing"""
+    return my_mlm_logits(x, W, b, gamma, 0 * beta, word, bias)
+
+
+def _with_residual(x, W, b, gamma, beta, word, bias):
+    """you added x: the head has no residual"""
+    y = bert_np.layer_norm(x + bert_np.gelu(x @ W + b), gamma, beta, eps=1e-12)
+    return y @ word.T + bias
+
+
+def _draw_mlm_head(rng):
+    """A head of pairwise different sizes, and its input."""
+    T, H, V = rng.permutation([1, 2, 4, 5, 7])[:3] + [0, 2, 0]
+    shapes = ((T, H), (H, H), H, H, H, (V, H), V)
+    return tuple(rng.normal(size=shape) for shape in shapes)
 
 
 # -------------------------------------------------------------------- loss
@@ -189,25 +282,59 @@ def _sign(logits, labels):
     return -my_loss(logits, labels)
 
 
+def _not_word_0(logits, labels):
+    """the label 0 is asked for too: only -100 is not"""
+    return my_loss(logits, np.where(labels == 0, -100, labels))
+
+
+def _first_label(logits, labels):
+    """that is the loss of the first labelled position: take the mean of all"""
+    first = np.flatnonzero(labels != -100)[:1]
+    return my_loss(logits[first], labels[first])
+
+
+def _clipped(floor):
+    """The mistake of keeping the log of a probability finite by force."""
+
+    def loss(logits, labels):
+        rows = np.flatnonzero(labels != -100)
+        probs = bert_np.softmax(logits[rows])[np.arange(len(rows)), labels[rows]]
+        return -np.log(np.maximum(probs, floor)).mean()
+
+    return Mistake(
+        loss,
+        f"a probability below {floor:g} has become {floor:g}: the loss must tell how "
+        "wrong a sure answer is; stay with logs, log(sum(exp(z))) − z[label]",
+    )
+
+
+def _draw_loss(rng):
+    """Logits near or far apart, with at least one label."""
+    T, V = rng.integers(1, 7), rng.integers(2, 8)
+    labels = np.where(rng.random(T) < 0.5, rng.integers(0, V, T), -100)
+    labels[rng.integers(T)] = rng.integers(V)
+    return rng.normal(size=(T, V)) * rng.choice([1, 300]), labels
+
+
 EXERCISES = (
     Exercise(
         id="08.mask",
         title="Hide some words",
         level=2,
         minutes=9,
-        task="Write `my_mask(ids, draw, fate, random_ids)` for four arrays of shape "
-        "(T,); draw and fate hold random numbers between 0 and 1. A token is chosen "
-        "if its draw is below 0.15, unless it is special (ids 0 to 4). Of the chosen "
-        "ones, those with a fate below 0.8 become [MASK] (id 4), those from 0.8 up "
-        "to 0.9 get the id in random_ids, and the others stay. Return the masked ids "
-        "and the labels: the right id where a token was chosen, -100 elsewhere.",
+        task="Write `my_mask_tokens(ids, draw, fate, random_ids)` for four arrays of "
+        "shape (T,); draw and fate hold random numbers between 0 and 1. A token is "
+        "chosen if its draw is below 0.15, unless it is special (ids 0 to 4). Of the "
+        "chosen ones, those with a fate below 0.8 become [MASK] (id 4), those from 0.8 "
+        "up to 0.9 get the id in random_ids, and the others stay. Return the masked "
+        "ids and the labels: the right id where a token was chosen, -100 elsewhere.",
         hints=(
             "First an array of bools: chosen. Then np.where(condition, this, that), "
             "once for each kind of fate. The labels know nothing of fate.",
             "chosen = (draw < 0.15) & (ids > 4). Put random_ids where chosen & "
             "(fate < 0.9), then 4 over it where chosen & (fate < 0.8).",
         ),
-        solution=my_mask,
+        solution=my_mask_tokens,
         mistakes=mistakes(
             _specials_too,
             _always_mask,
@@ -217,6 +344,12 @@ EXERCISES = (
             _labels_everywhere,
             _labels_where_changed,
             _labels_of_the_masked,
+            _unknown_too,
+            _mask_too,
+            _not_the_first_word,
+            _up_to,
+            _up_to_the_fate,
+            _special_by_place,
         ),
         cases=(
             (IDS, DRAW, FATE, RANDOM_IDS),
@@ -226,7 +359,15 @@ EXERCISES = (
                 np.array([0.5, 0.95, 0.1, 0.8, 0.85]),
                 np.array([9, 8, 7, 6, 5]),
             ),
+            (
+                np.array([1, 4, 5, 6, 7, 8, 1, 4, 5]),
+                np.array([0.1, 0.1, 0.1, 0.15, 0, 0.149, 0, 0.1, 0.15]),
+                np.array([0.1, 0.85, 0.8, 0.1, 0.9, 0.899, 0.95, 0.3, 0.8]),
+                np.array([6, 7, 8, 9, 10, 11, 12, 5, 6]),
+            ),
+            (np.array([5]), np.array([0.1]), np.array([0.79]), np.array([6])),
         ),
+        draw=_draw_row,
     ),
     Exercise(
         id="08.head",
@@ -243,12 +384,33 @@ EXERCISES = (
         ),
         solution=my_mlm_logits,
         mistakes=mistakes(
-            _one_linear_layer, _no_gelu, _no_norm, _norm_first, _no_bias, _shares
+            _one_linear_layer,
+            _no_gelu,
+            _no_norm,
+            _norm_first,
+            _no_bias,
+            _shares,
+            _transposed,
+            _tanh_form,
+            _plain_norm,
+            _no_beta,
+            _with_residual,
         ),
         cases=(
             (X, W, B, GAMMA, BETA, TABLE, BIAS),
             (-X[:2], W.T, -B, GAMMA, BETA, TABLE[:3], BIAS[:3]),
+            (X[1:2] / 2, W - 0.3, B + 0.1, GAMMA - 1.5, BETA - 1, TABLE[1:], BIAS[1:]),
+            (
+                X[:, 1:],
+                W[1:, 1:] + 0.2,
+                B[1:],
+                GAMMA[1:],
+                BETA[1:],
+                TABLE[:2, 1:],
+                B[1:3],
+            ),
         ),
+        draw=_draw_mlm_head,
     ),
     Exercise(
         id="08.loss",
@@ -273,8 +435,18 @@ EXERCISES = (
             _log_of_softmax,
             _base_two,
             _sign,
+            _not_word_0,
+            _first_label,
+        )
+        + tuple(map(_clipped, (1e-12, 1e-10, 1e-9, 1e-8))),
+        cases=(
+            (LOGITS, LABELS),
+            (HUGE, HUGE_LABELS),
+            (HUGE, np.array([0, 1, 3])),
+            (LOGITS[:3] - 900, np.array([-100, 2, 0])),
+            (LOGITS[3:, :3], np.array([0])),
         ),
-        cases=((LOGITS, LABELS), (HUGE, HUGE_LABELS), (HUGE, np.array([0, 1, 3]))),
+        draw=_draw_loss,
     ),
     Exercise(
         id="08.best",
@@ -292,6 +464,8 @@ EXERCISES = (
         ),
         solution=1.3863,
         name="best",
+        why="Nothing in the text tells the four words apart: the best model gives each "
+        "¼, and −ln ¼ = 1.386.",
         tolerance=5e-3,
         mistakes=(
             Mistake(

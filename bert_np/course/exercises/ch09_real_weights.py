@@ -1,6 +1,7 @@
 """Exercises of chapter 09: weight files, names, and a damaged checkpoint."""
 
 import json
+import math
 
 import numpy as np
 
@@ -17,9 +18,12 @@ def damage(params):
     return params | {"layers": layers}
 
 
-def _file(tensors, padding=0):
-    """The bytes of a safetensors file; float32 only."""
-    header, data = {"__metadata__": {"format": "pt"}}, b""
+def _file(tensors, padding=0, note="", turn=1):
+    """The bytes of a safetensors file; float32 only.
+
+    With turn=-1 the header lists the tensors in another order than the data.
+    """
+    header, data = {"__metadata__": {"format": "pt" + note}}, b""
     for name, values in tensors.items():
         values = np.array(values, "<f4")
         ends = [len(data), len(data) + values.nbytes]
@@ -29,7 +33,7 @@ def _file(tensors, padding=0):
             "data_offsets": ends,
         }
         data += values.tobytes()
-    text = json.dumps(header).encode()
+    text = json.dumps(dict(list(header.items())[::turn]), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8 + padding)  # spaces may follow the header
     return len(text).to_bytes(8, "little") + text + data
 
@@ -38,6 +42,10 @@ FILE = _file(
     {"bias": [0.5, -1.5], "weight": [[1, 2, 3], [4, 5, 6]], "scale": [2.0, 4.0, 8.0]}
 )
 SQUARE = _file({"weight": [[1, 2], [3, 4]], "bias": [7.0, 9.0]}, padding=64)
+TURNED = _file(
+    {"größe": [[[1, 2, 3]]], "b": [5.0], "ab": [[0.5, -0.25], [8, 9]]}, turn=-1
+)
+LONG = _file({"a": 7.0, "weight": [[1, 2, 3, 4]]}, note=70000 * "x")
 
 
 # --------------------------------------------------------------- one tensor
@@ -108,6 +116,59 @@ def _big_endian(data, name):
     return values.reshape(shape)
 
 
+def _in_header_order(data, name):
+    """you added up the sizes of the tensors before it in the header: their
+    order need not be that of the numbers; data_offsets tells the place
+    """
+    length, begin = int.from_bytes(data[:8], "little"), 8
+    header = json.loads(data[8 : 8 + length])
+    header.pop("__metadata__", None)
+    for other, entry in header.items():
+        size = math.prod(entry["shape"])
+        if other == name:
+            raw = data[length + begin : length + begin + 4 * size]
+            return np.frombuffer(raw, "<f4").reshape(entry["shape"])
+        begin += 4 * size
+
+
+def _header_without_spaces(data, name):
+    """spaces may follow the header: its length stands in the first 8 bytes"""
+    length = int.from_bytes(data[:8], "little")
+    end = len(data[8 : 8 + length].rstrip())
+    values, shape = _read(data, name, shift=end - length)
+    return values.reshape(shape)
+
+
+def _characters_counted(data, name):
+    """the length of the header counts bytes, not characters: some letters
+    take two
+    """
+    length = int.from_bytes(data[:8], "little")
+    characters = len(data[8 : 8 + length].decode())
+    values, shape = _read(data, name, shift=characters - length)
+    return values.reshape(shape)
+
+
+def _short_length(data, name):
+    """the length of the header takes all of the first 8 bytes"""
+    return my_tensor(data[:2] + bytes(6) + data[8:], name)
+
+
+def _two_axes(data, name):
+    """a tensor may have any number of axes: reshape to the whole shape"""
+    values, shape = _read(data, name)
+    return values.reshape(shape[0], -1) if len(shape) > 1 else values
+
+
+def _draw_file(rng):
+    """A file of some tensors in any order, and the name of one."""
+    names = rng.permutation(["a", "größe", "weight", "w.b", "é"])[: rng.integers(1, 5)]
+    shapes = [rng.integers(1, 4, rng.integers(0, 4)) for _ in names]
+    tensors = {n: rng.normal(size=s).tolist() for n, s in zip(names.tolist(), shapes)}
+    file = _file(tensors, padding=int(rng.integers(9)), turn=int(rng.choice([-1, 1])))
+    return file, str(rng.choice(names))
+
+
 # ------------------------------------------------------------------- names
 
 PARTS = {
@@ -166,6 +227,37 @@ def _layers(layer, part, array):
     return my_name(layer, part, array).replace("layer", "layers", 1)
 
 
+def _base_layers(layer, part, array):
+    """a layer's number may have two digits, and any number of layers is
+    possible
+    """
+    return my_name(layer % 10, part, array)
+
+
+def _output_of_attention(layer, part, array):
+    """attention's output is attention.output.dense: output.dense belongs to
+    the feed-forward network
+    """
+    return my_name(layer, {"attention.output": "ffn.outer"}.get(part, part), array)
+
+
+def _beta_as_weight(layer, part, array):
+    """beta is called bias, only gamma weight"""
+    return my_name(layer, part, array.replace("beta", "gamma"))
+
+
+def _two_digits(layer, part, array):
+    """a layer's number has no leading 0"""
+    return my_name(f"{layer:02}", part, array)
+
+
+def _draw_name(rng):
+    """Any part of any layer, and one of its two arrays."""
+    part = str(rng.choice(list(PARTS)))
+    array = ("gamma", "beta") if "norm" in part else ("W", "b")
+    return int(rng.integers(0, 120)), part, array[rng.integers(2)]
+
+
 EXERCISES = (
     Exercise(
         id="09.tensor",
@@ -190,8 +282,24 @@ EXERCISES = (
             _turned,
             _shape_turned,
             _big_endian,
+            _in_header_order,
+            _header_without_spaces,
+            _characters_counted,
+            _short_length,
+            _two_axes,
         ),
-        cases=((FILE, "weight"), (FILE, "scale"), (SQUARE, "weight"), (SQUARE, "bias")),
+        cases=(
+            (FILE, "weight"),
+            (FILE, "scale"),
+            (SQUARE, "weight"),
+            (SQUARE, "bias"),
+            (TURNED, "ab"),
+            (TURNED, "größe"),
+            (TURNED, "b"),
+            (LONG, "weight"),
+            (LONG, "a"),
+        ),
+        draw=_draw_file,
     ),
     Exercise(
         id="09.name",
@@ -210,12 +318,23 @@ EXERCISES = (
         ),
         solution=my_name,
         mistakes=mistakes(
-            _norms_swapped, _without_self, _one_digit, _gamma_and_beta, _layers
+            _norms_swapped,
+            _without_self,
+            _one_digit,
+            _gamma_and_beta,
+            _layers,
+            _base_layers,
+            _output_of_attention,
+            _beta_as_weight,
+            _two_digits,
         ),
         cases=(
             *((11, part, "gamma" if "norm" in part else "W") for part in PARTS),
             *((2, part, "beta" if "norm" in part else "b") for part in PARTS),
+            (0, "ffn.inner", "b"),
+            (123, "attention.key", "W"),
         ),
+        draw=_draw_name,
     ),
     Exercise(
         id="09.square",
@@ -233,6 +352,8 @@ EXERCISES = (
         ),
         solution=49,
         name="unseen",
+        why="Four square matrices in each of 12 layers and the pooler's: 49, whose "
+        "shape a transpose does not change.",
         mistakes=(
             Mistake(
                 24,
@@ -268,6 +389,8 @@ EXERCISES = (
         ),
         solution="layers.4.attention.q",
         name="fault",
+        why="Query and key of layer 4 are exchanged: both are (H, H), so every shape "
+        "is right.",
         mistakes=(
             Mistake(
                 "layers.4.attention.k",

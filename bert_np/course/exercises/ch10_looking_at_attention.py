@@ -63,6 +63,22 @@ def _shares_listed(probs):
     return np.diagonal(probs, -1)
 
 
+def _of_all_before(probs):
+    """you took all tokens before it: only the one just before is asked for"""
+    return np.tril(probs, -1).sum() / (len(probs) - 1)
+
+
+def _median(probs):
+    """that is the median: the mean is asked for"""
+    return np.median(np.diagonal(probs, -1))
+
+
+def _draw_map(rng):
+    """A map of two tokens or more."""
+    T = rng.integers(2, 8)
+    return (rng.dirichlet(np.ones(T), T),)
+
+
 # ------------------------------------------------------------- real tokens
 
 
@@ -96,6 +112,28 @@ def _for_each_sentence(values, attention_mask):
     return (values * attention_mask).sum(axis=1) / attention_mask.sum(axis=1)
 
 
+def _where_not_zero(values, attention_mask):
+    """a real token may have the value 0: divide by attention_mask.sum()"""
+    seen = values * attention_mask
+    return seen.sum() / np.count_nonzero(seen)
+
+
+def _by_length(values, attention_mask):
+    """you took the first places of each row: padding may stand elsewhere,
+    the mask says where
+    """
+    lengths = attention_mask.sum(axis=1)
+    return values[np.arange(values.shape[1]) < lengths[:, None]].mean()
+
+
+def _draw_values(rng):
+    """Values, zeros among them, and a mask of any form with a real token."""
+    shape = rng.integers(1, 6, 2)
+    mask = (rng.random(shape) < 0.6).astype(int)
+    mask[rng.integers(shape[0]), rng.integers(shape[1])] = 1
+    return rng.integers(-2, 4, shape) / 4, mask
+
+
 EXERCISES = (
     Exercise(
         id="10.previous",
@@ -119,8 +157,16 @@ EXERCISES = (
             _divided_by_all,
             _wraps_around,
             _shares_listed,
+            _of_all_before,
+            _median,
         ),
-        cases=((PROBS,), (LONGER,)),
+        cases=(
+            (PROBS,),
+            (LONGER,),
+            (PROBS[:2, :2],),
+            (np.kron(LONGER, PROBS[:2, :2]),),
+        ),
+        draw=_draw_map,
     ),
     Exercise(
         id="10.sink",
@@ -136,6 +182,8 @@ EXERCISES = (
         ),
         solution="[CLS]",
         name="sink",
+        why="[CLS] stands first in every sentence, and over 40 sentences it gets more "
+        "of MiniLM's attention than any other token.",
         mistakes=(
             Mistake(
                 "[SEP]",
@@ -170,7 +218,12 @@ EXERCISES = (
         ),
         solution=my_mean_over_real,
         mistakes=mistakes(
-            _padding_counts, _zeros_count, _mean_of_means, _for_each_sentence
+            _padding_counts,
+            _zeros_count,
+            _mean_of_means,
+            _for_each_sentence,
+            _where_not_zero,
+            _by_length,
         ),
         cases=(
             (
@@ -181,7 +234,14 @@ EXERCISES = (
                 np.array([[0.5, 0.1, 0.1], [1.0, 0.25, 0.5]]),
                 np.array([[1, 0, 0], [1, 1, 1]]),
             ),
+            (np.array([[0.0, 0.5, 3, 0.25]]), np.array([[1, 1, 0, 1]])),
+            (np.array([[0.2], [0.4], [0.9]]), np.array([[0], [1], [1]])),
+            (
+                np.array([[5.0, 1, -2], [0, 4, 0], [7, 7, 7]]),
+                np.array([[0, 1, 1], [1, 0, 1], [0, 0, 0]]),
+            ),
         ),
+        draw=_draw_values,
     ),
     Exercise(
         id="10.sentence",
@@ -201,6 +261,8 @@ EXERCISES = (
         ),
         solution="b",
         name="verdict",
+        why="Two nouns get 0.63 of the row, so it does look at nouns; a coin would be "
+        "right as often as in 24 of 50.",
         mistakes=(
             Mistake(
                 "a",

@@ -53,6 +53,42 @@ def _only_probs(probs, moved):
     return probs
 
 
+def _added_sizes(probs, moved):
+    """you summed the sizes of the numbers: a length is the root of the sum
+    of their squares
+    """
+    weighted = probs * np.abs(moved).sum(axis=-1)
+    return weighted / weighted.sum(axis=-1, keepdims=True)
+
+
+def _sums_in_columns(probs, moved):
+    """column j is divided by the sum of row j: keep the summed axis with
+    keepdims=True
+    """
+    weighted = probs * np.linalg.norm(moved, axis=-1)
+    return weighted / weighted.sum(axis=-1)
+
+
+def _largest_size(probs, moved):
+    """you took the largest number of each vector: a length is the root of
+    the sum of all squares
+    """
+    weighted = probs * np.abs(moved).max(axis=-1)
+    return weighted / weighted.sum(axis=-1, keepdims=True)
+
+
+def _two_numbers(probs, moved):
+    """a vector may have more than two numbers: all their squares count"""
+    weighted = probs * np.hypot(moved[:, 0], moved[:, -1])
+    return weighted / weighted.sum(axis=-1, keepdims=True)
+
+
+def _draw_moved(rng):
+    """A map, and a vector for each of its keys."""
+    Tq, Tk, H = rng.integers(1, 7, 3)
+    return rng.dirichlet(np.ones(Tk), Tq), rng.normal(size=(Tk, H))
+
+
 # ------------------------------------------------------------ without head
 
 
@@ -95,6 +131,29 @@ def _cut_out(W_o, head, D):
     return np.delete(W_o, slice(head * D, (head + 1) * D), axis=0)
 
 
+def _from_the_end(W_o, head, D):
+    """you counted the heads from the end: head 0 has the first D rows"""
+    return my_without_head(W_o, len(W_o) // D - 1 - head, D)
+
+
+def _two_rows(W_o, head, D):
+    """a head has D rows, not always two"""
+    return my_without_head(W_o, head, 2)
+
+
+def _all_up_to_it(W_o, head, D):
+    """the heads before it stay: its rows begin at head · D"""
+    result = W_o.copy()
+    result[: (head + 1) * D] = 0
+    return result
+
+
+def _draw_output(rng):
+    """An output matrix, one of its heads, and the head size."""
+    A, D, H = rng.integers(1, 5, 3)
+    return rng.normal(size=(A * D, H)), int(rng.integers(A)), int(D)
+
+
 EXERCISES = (
     Exercise(
         id="11.moved",
@@ -111,8 +170,24 @@ EXERCISES = (
             "divide by weighted.sum(axis=-1, keepdims=True).",
         ),
         solution=my_moved_shares,
-        mistakes=mistakes(_not_divided, _squared, _summed, _over_columns, _only_probs),
-        cases=((PROBS, VALUES), (LONGER, THREE)),
+        mistakes=mistakes(
+            _not_divided,
+            _squared,
+            _summed,
+            _over_columns,
+            _only_probs,
+            _added_sizes,
+            _sums_in_columns,
+            _largest_size,
+            _two_numbers,
+        ),
+        cases=(
+            (PROBS, VALUES),
+            (LONGER, THREE),
+            (LONGER.repeat(2, axis=1)[:1] / 2, W_O[:, :2] - 5),
+            (PROBS.T[:, :1] / PROBS.T[:, :1], W_O[:1]),
+        ),
+        draw=_draw_moved,
     ),
     Exercise(
         id="11.without_head",
@@ -129,8 +204,25 @@ EXERCISES = (
             "result[head * D:(head + 1) * D] = 0.",
         ),
         solution=my_without_head,
-        mistakes=mistakes(_columns, _one_row, _all_others, _every_nth, _cut_out),
-        cases=((W_O, 1, 2), (WIDE, 0, 2), (WIDE, 1, 3)),
+        mistakes=mistakes(
+            _columns,
+            _one_row,
+            _all_others,
+            _every_nth,
+            _cut_out,
+            _from_the_end,
+            _two_rows,
+            _all_up_to_it,
+        ),
+        cases=(
+            (W_O, 1, 2),
+            (WIDE, 0, 2),
+            (WIDE, 1, 3),
+            (WIDE, 5, 1),
+            (WIDE, 1, 2),
+            (WIDE[:3, :2], 0, 3),
+        ),
+        draw=_draw_output,
     ),
     Exercise(
         id="11.same_output",
@@ -148,6 +240,8 @@ EXERCISES = (
         ),
         solution=[0.0, 0.0, 0.5, 0.5],
         name="other_row",
+        why="½ of [1, 1] is the whole context, and key 3, whose value is 0, takes the "
+        "rest of the row without a trace.",
         mistakes=(
             Mistake(
                 [0.0, 0.0, 0.5, 0.0],
@@ -186,6 +280,9 @@ EXERCISES = (
         ),
         solution=[False, True, False],
         name="claims",
+        why="Weighted by length [CLS] moves about a tenth (1), no head moves the last "
+        "state as much as any layer does (2), and some heads that hardly look at the "
+        "settling word cost much when they are left out (3).",
         mistakes=(
             Mistake(
                 [True, True, False],

@@ -56,6 +56,29 @@ def _no_factor(d_probs, probs):
     return d_probs - (d_probs * probs).sum(axis=-1, keepdims=True)
 
 
+def _one_mean(d_probs, probs):
+    """you took one mean for all rows: each query has its own, axis=-1"""
+    return probs * (d_probs - (d_probs * probs).sum())
+
+
+def _first_row(d_probs, probs):
+    """you used the shares of the first query for all: each has its own row"""
+    return my_softmax_backward(d_probs, np.repeat(probs[:1], len(probs), axis=0))
+
+
+def _shifted_afterwards(d_probs, probs):
+    """the row sums to 0, but not by the weighted mean: subtract that from
+    d_probs, before you multiply
+    """
+    return probs * d_probs - (probs * d_probs).mean(axis=-1, keepdims=True)
+
+
+def _draw_softmax(rng):
+    """Shares of any two sizes, and what the loss says of them."""
+    Tq, Tk = rng.integers(1, 6, 2)
+    return rng.normal(size=(Tq, Tk)), rng.dirichlet(np.ones(Tk), Tq)
+
+
 # ----------------------------------------------------- layer norm backward
 
 
@@ -102,6 +125,43 @@ def _x_for_z(d_y, x):
     return (d_y - mean - x * along) / _standardised(x)[1]
 
 
+def _sample_deviation(d_y, x):
+    """you divided the squares by n - 1: LayerNorm divides by n"""
+    n = x.shape[-1]
+    z, s = _standardised(x)
+    s = s * np.sqrt(n / (n - 1))
+    z = z * np.sqrt((n - 1) / n)
+    mean = d_y.mean(axis=-1, keepdims=True)
+    return (d_y - mean - z * (d_y * z).mean(axis=-1, keepdims=True)) / s
+
+
+def _over_tokens(d_y, x):
+    """you took the means over the tokens, axis 0: each token is normalised
+    alone, axis -1
+    """
+    return my_layer_norm_backward(d_y.T, x.T).T
+
+
+def _by_the_variance(d_y, x):
+    """divide by s, the root of the variance, not by the variance"""
+    return my_layer_norm_backward(d_y, x) / _standardised(x)[1]
+
+
+def _one_deviation(d_y, x):
+    """you took one s for the whole array: each row has its own"""
+    s = x.std()
+    z = (x - x.mean(axis=-1, keepdims=True)) / s
+    mean = d_y.mean(axis=-1, keepdims=True)
+    return (d_y - mean - z * (d_y * z).mean(axis=-1, keepdims=True)) / s
+
+
+def _draw_norm(rng):
+    """Rows at any place, and what the loss says of their norms."""
+    T, H = rng.integers(1, 6), rng.integers(2, 8)
+    apart = rng.permuted(np.tile(np.arange(H), (T, 1)), axis=1)
+    return rng.normal(size=(T, H)), apart + rng.uniform(0, 0.5, (T, H)) + rng.choice(9)
+
+
 # ----------------------------------------------------------- loss backward
 
 
@@ -139,6 +199,23 @@ def _divided(logits, label):
     return my_d_logits(logits, label) / len(logits)
 
 
+def _naive_softmax(logits, label):
+    """exp overflows for large logits: subtract the maximum first"""
+    exponentials = np.exp(logits)
+    return exponentials / exponentials.sum() - (np.arange(len(logits)) == label)
+
+
+def _at_the_largest(logits, label):
+    """subtract 1 at the label, not at the largest logit"""
+    return my_d_logits(logits, logits.argmax())
+
+
+def _draw_logits(rng):
+    """Logits near or far apart, and a label."""
+    V = rng.integers(1, 8)
+    return rng.normal(size=V) * rng.choice([1, 1000]), int(rng.integers(V))
+
+
 EXERCISES = (
     Exercise(
         id="12.softmax_backward",
@@ -161,11 +238,19 @@ EXERCISES = (
             _over_queries,
             _mean_in_columns,
             _no_factor,
+            _one_mean,
+            _first_row,
+            _shifted_afterwards,
         ),
         cases=(
             (np.array([[1.0, 0.0, 1.0]]), np.array([[0.5, 0.25, 0.25]])),
             (np.array([[2.0, -1.0], [0.5, 1.5]]), np.array([[0.9, 0.1], [0.4, 0.6]])),
+            (
+                np.array([[2.0, -1, 3, 1], [0.5, 1, 1, -2], [7, 7, 7, 7]]),
+                np.array([[0.4, 0.3, 0.2, 0.1], [0, 1, 0, 0], [0.7, 0.1, 0.1, 0.1]]),
+            ),
         ),
+        draw=_draw_softmax,
     ),
     Exercise(
         id="12.layer_norm_backward",
@@ -182,14 +267,33 @@ EXERCISES = (
             "means over axis -1 with keepdims=True.",
         ),
         solution=my_layer_norm_backward,
-        mistakes=mistakes(_constants, _only_mean, _not_divided, _summed, _x_for_z),
+        mistakes=mistakes(
+            _constants,
+            _only_mean,
+            _not_divided,
+            _summed,
+            _x_for_z,
+            _sample_deviation,
+            _over_tokens,
+            _by_the_variance,
+            _one_deviation,
+        ),
         cases=(
             (np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[1.0, 1.0, 5.0, 5.0]])),
             (
                 np.array([[0.5, -1.0, 2.0], [1.0, 1.0, -3.0]]),
                 np.array([[0.0, 3.0, 6.0], [2.0, -1.0, 2.0]]),
             ),
+            (
+                np.array([[1.0, 0.5], [-1, 3], [2, 2]]),
+                np.array([[10.0, 14], [0, 0.5], [-2, -3]]),
+            ),
+            (
+                np.array([[0.3, -1, 2, 0.5], [1, 4, 2, 2], [0, 1, 0, -1]]).T,
+                np.array([[9.0, 10, 14, 10], [0, 2, 0.5, 1], [-2, -3, 1, 3]]).T,
+            ),
         ),
+        draw=_draw_norm,
     ),
     Exercise(
         id="12.d_logits",
@@ -206,8 +310,20 @@ EXERCISES = (
         ),
         solution=my_d_logits,
         mistakes=mistakes(
-            _wrong_sign, _logits_for_probs, _only_the_label, _probs_alone, _divided
+            _wrong_sign,
+            _logits_for_probs,
+            _only_the_label,
+            _probs_alone,
+            _divided,
+            _naive_softmax,
+            _at_the_largest,
         ),
-        cases=((np.array([2.0, 1.0, 0.0]), 1), (np.array([0.0, 0.0, 3.0, -1.0]), 3)),
+        cases=(
+            (np.array([2.0, 1.0, 0.0]), 1),
+            (np.array([0.0, 0.0, 3.0, -1.0]), 3),
+            (np.array([800.0, 0, 799, 1, -800]), 0),
+            (np.array([0.3, -0.2]), 0),
+        ),
+        draw=_draw_logits,
     ),
 )

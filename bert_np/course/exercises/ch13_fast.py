@@ -47,6 +47,16 @@ def _one_token(T, H, F):
     return 2 * (4 * H * H + 2 * H * F + 2 * T * H)
 
 
+def _four_times_H(T, H, F):
+    """you took 4·H for the feed-forward size: F is an argument"""
+    return my_operations(T, H, 4 * H)
+
+
+def _draw_layer_sizes(rng):
+    """Three sizes that have nothing to do with one another."""
+    return tuple(rng.integers(1, [200, 50, 99]).tolist())
+
+
 # ----------------------------------------------------------------- padding
 
 
@@ -74,6 +84,26 @@ def _to_512(lengths):
     return 1 - lengths.sum() / (len(lengths) * 512)
 
 
+def _rounded(lengths):
+    """do not round the share"""
+    return np.round(my_padding_share(lengths), 2)
+
+
+def _first_is_longest(lengths):
+    """the first text need not be the longest: lengths.max()"""
+    return 1 - lengths.sum() / (len(lengths) * lengths[0])
+
+
+def _last_is_longest(lengths):
+    """the last text need not be the longest: lengths.max()"""
+    return 1 - lengths.sum() / (len(lengths) * lengths[-1])
+
+
+def _draw_lengths(rng):
+    """The lengths of one text or of several."""
+    return (rng.integers(1, 60, rng.integers(1, 9)),)
+
+
 EXERCISES = (
     Exercise(
         id="13.operations",
@@ -98,8 +128,10 @@ EXERCISES = (
             _three_maps,
             _one_feed_forward_map,
             _one_token,
+            _four_times_H,
         ),
-        cases=((3, 4, 16), (10, 384, 1536), (128, 384, 1536), (7, 5, 11)),
+        cases=((3, 4, 16), (10, 384, 1536), (128, 384, 1536), (7, 5, 11), (1, 3, 2)),
+        draw=_draw_layer_sizes,
     ),
     Exercise(
         id="13.padding",
@@ -114,13 +146,24 @@ EXERCISES = (
             "1 minus the share of the real tokens: lengths.sum() over all positions.",
         ),
         solution=my_padding_share,
-        mistakes=mistakes(_real_share, _beside_real, _of_the_shortest, _to_512),
+        mistakes=mistakes(
+            _real_share,
+            _beside_real,
+            _of_the_shortest,
+            _to_512,
+            _rounded,
+            _first_is_longest,
+            _last_is_longest,
+        ),
         cases=(
             (np.array([10, 6]),),
             (np.array([128, 8, 8, 16]),),
             (np.array([5, 5, 5]),),
             (np.array([1, 2, 3, 10]),),
+            (np.array([7]),),
+            (np.array([11, 13, 3, 1, 7]),),
         ),
+        draw=_draw_lengths,
     ),
     Exercise(
         id="13.crossover",
@@ -156,5 +199,7 @@ EXERCISES = (
             ),
         ),
         name="crossover",
+        why="24 T H² = 4 T² H at T = 6 H, which is 2304 for MiniLM: far beyond the 512 "
+        "that it takes.",
     ),
 )
