@@ -318,10 +318,11 @@ function checkNaming(prefixes, spellings) {
 
 function expectedTensors(config, layers) {
   const wanted = new Map(), perLayer = CONSTANTS.tensors.filter(isPerLayer);
-  const put = ({ path, name, shape }, number) => wanted.set(name.replace("{}", number), {
-    path: path.replace("{}", number),
-    shape: shape.map((size) => config[size] ?? size),
-  });
+  const put = ({ path, name, shape }, number) => {
+    const standard = name.replace("{}", number);
+    wanted.set(standard, { standard, path: path.replace("{}", number),
+      shape: shape.map((size) => config[size] ?? size) });
+  };
   for (const tensor of CONSTANTS.tensors)
     if (!isPerLayer(tensor)) put(tensor);
     else if (tensor === perLayer[0])
@@ -371,7 +372,7 @@ function checkTensor(name, { path, shape }, entry) {
 
 function buildParams({ buffer, header, base }, places) {
   const params = {}, found = new Map();
-  for (const [name, { path, copy }] of places) {
+  for (const [name, { path, copy, standard }] of places) {
     const { dtype, data_offsets: [from, to] } = header[name];
     const array = toFloat32(buffer, base + from, base + to, dtype);
     if (path === CONSTANTS.positionIds) {
@@ -383,8 +384,8 @@ function buildParams({ buffer, header, base }, places) {
       throw new BertError(`${show([name])} contains NaN or infinity, allowed: finite numbers`);
     const other = found.get(path);
     if (other && other.array.some((value, i) => value !== array[i]))
-      throw new BertError(`${copy ?? other.copy} differs from its original, allowed: equal `
-        + "values or none (the two are tied)");
+      throw new BertError(`${copy ?? other.copy} differs from ${standard}, allowed: `
+        + "equal values or none (the two are tied)");
     found.set(path, { array, copy });
     setAt(params, path.split("."), array);
   }
