@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from bert_np.training.losses import IGNORED
 from bert_np.training.toy_language import (
     MASK,
     create_grammar,
@@ -44,7 +45,8 @@ def toy_examples(model):
     """Choose held-out sentences of the toy language, one for each skill.
 
     The first chosen cell is that of the head which, on average over many
-    passages, looks most from the masked word to the word that settles it.
+    passages, looks most from the masked word to the word that settles it. Short
+    passages come first.
 
     Parameters
     ----------
@@ -63,12 +65,18 @@ def toy_examples(model):
     habits = head_habits(model.params, model.config, batch, probes)
     examples = []
     for skill in QUESTIONS:
-        probe = next(probe for probe in probes if probe.skill == skill)
+        asked = [probe for probe in probes if probe.skill == skill]
+        probe = min(asked, key=lambda probe: place_in_line(batch, probe.row))
         layer, head = np.unravel_index(habits[skill].argmax(), habits[skill].shape)
         place = {"layer": int(layer), "head": int(head)}
         place |= {"query": int(probe.position), "key": int(probe.source)}
         examples.append(toy_example(probe, batch, grammar) | place)
     return examples + pair_examples(batch, grammar)
+
+
+def place_in_line(batch, row):
+    """Rank a passage: single texts before pairs, then short ones first."""
+    return batch["next_labels"][row] != IGNORED, batch["attention_mask"][row].sum()
 
 
 def toy_example(probe, batch, grammar):

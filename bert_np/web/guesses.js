@@ -71,7 +71,7 @@ function changeInWords() {
     / Math.sqrt(dot(x, t * H, x, t * H, H) * dot(y, t * H, y, t * H, H)));
   const mean = cosines.reduce((sum, c) => sum + c, 0) / T;
   const least = cosines.indexOf(Math.min(...cosines));
-  return "Cosine of the final hidden states with and without the changes: mean "
-    + `${mean.toFixed(3)}, smallest ${cosines[least].toFixed(3)} at `
-    + `“${shown.tokens[least]}”. A line marks where a bar was.`;
+  return "A line marks where a bar was without the changes. Cosine of the final hidden "
+    + `states with and without them: mean ${mean.toFixed(3)}, smallest `
+    + `${cosines[least].toFixed(3)} at “${shown.tokens[least]}”.`;
 }

@@ -37,11 +37,11 @@ const thumb = (layer, head) => find(`thumb-${layer}-${head}`);
 function drawThumbs() {
   const { num_hidden_layers: L, num_attention_heads: A } = model.config;
   const T = shown.tokens.length, colourOf = (p) => ATTENTION[step(p)];
+  const greyOf = (p) => Array(3).fill(210 - 150 * p); // a head that is switched off
   for (let layer = 0; layer < L; layer++)
     for (let head = 0; head < A; head++) {
       const values = mapOf(layer, head), isOff = state.off.has(`${layer}.${head}`);
-      paint(thumb(layer, head), values, T, T, colourOf);
-      thumb(layer, head).classList.toggle("off", isOff);
+      paint(thumb(layer, head), values, T, T, isOff ? greyOf : colourOf);
       thumb(layer, head).setAttribute("aria-label",
         `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
     }
@@ -102,8 +102,10 @@ function buildMap() { // anew for each text and each window
 
 function sizeMap(keys) { // as large as the column is wide
   const longest = Math.max(...keys.map((key) => [...key].length)), table = find("map");
-  const room = find("mapBox").clientWidth - 92;
-  const size = clamp(Math.floor(room / keys.length), 13, 46);
+  const wide = (find("mapBox").clientWidth - 92) / keys.length;
+  const top = find("mapBox").getBoundingClientRect().top + scrollY + 90;
+  const high = Math.max(28, (innerHeight - top) / keys.length); // within the first screen
+  const size = clamp(Math.floor(Math.min(wide, high)), 13, 46);
   const letters = clamp(Math.round(size * 0.5), 10, 16);
   table.style.setProperty("--cell", `${size}px`);
   table.style.setProperty("--letters", `${letters}px`);

@@ -142,6 +142,7 @@ function startControls() {
     find(name).addEventListener("input", () => {
       state[name] = find(name).value;
       fitHeight(find(name));
+      showHint("");
       runSoon();
     });
   find("mask").addEventListener("click", insertMask);
@@ -162,7 +163,12 @@ function startControls() {
     Object.assign(state, { off: new Set(), hidden: new Set(), temperature: 1 });
     run();
   });
-  addEventListener("resize", () => { if (shown) { buildMap(); drawNumbers(); } });
+  addEventListener("resize", () => {
+    for (const name of ["text", "pair"]) fitHeight(find(name));
+    if (!shown) return;
+    buildMap();
+    drawNumbers();
+  });
   addEventListener("hashchange", () => { if (readAddress()) run(); });
 }
 
@@ -197,13 +203,22 @@ function showExamples() {
       .addEventListener("click", () => tryExample(example));
 }
 
-const tryExample = ({ name, hint, ...choice }) => start(choice);
+function tryExample({ name, hint, ...choice }) {
+  start(choice);
+  showHint(`${name[0].toUpperCase()}${name.slice(1)}: ${hint}`);
+}
+
+function showHint(text) {
+  find("hint").textContent = text;
+  find("hint").hidden = !text;
+}
 
 // Begin with a text and a cell, and without changes.
 function start(choice) {
   Object.assign(state, { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0,
     off: new Set(), hidden: new Set(), temperature: 1 }, choice);
   shown = undefined; // the tokens of another text are not followed
+  showHint("");
   writeFields();
   run();
 }
