@@ -204,18 +204,15 @@ def check_saving(path, config, settings):
     return check_path("path", path)
 
 
-def check_training(
-    make_batch, rng, settings, checkpoint, resume, every, report, after_step
-):
+def check_training(calls, rng, settings, checkpoint, resume, every):
     """Check the arguments of train, all but the model's."""
     check_settings(settings)
     for name, count in every.items():
         check_int(name, count, 1)
     check_rng(rng)
-    require_callable("make_batch", make_batch)
-    require_callable("report", report)
-    if after_step is not None:
-        require_callable("after_step", after_step)
+    for name, function in calls.items():
+        if name in ("make_batch", "report") or function is not None:
+            require_callable(name, function)
     require_bool("resume", resume)
     if checkpoint is not None:
         return check_path("checkpoint", checkpoint)

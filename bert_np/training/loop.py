@@ -27,6 +27,7 @@ def train(
     report=print,
     report_every=100,
     after_step=None,
+    stop_when=None,
 ):
     """Train a model on batch after batch.
 
@@ -62,6 +63,10 @@ def train(
         Called with the run after each step, for snapshots and tests: run
         has step, params and history, and must not be written to. If the
         call is interrupted, the resumed run repeats step and call.
+    stop_when : function, optional
+        Called with the run before each step; the training ends where it
+        returns True, even if settings.steps are not made. It must decide
+        by the run alone, for a resumed run asks it again.
 
     Returns
     -------
@@ -79,16 +84,16 @@ def train(
         After the checkpoint has been written.
     """
     every = {"checkpoint_every": checkpoint_every, "report_every": report_every}
-    checkpoint = check_training(
-        make_batch, rng, settings, checkpoint, resume, every, report, after_step
-    )
+    calls = {"make_batch": make_batch, "report": report}
+    calls |= {"after_step": after_step, "stop_when": stop_when}
+    checkpoint = check_training(calls, rng, settings, checkpoint, resume, every)
     run = _begin(params, config, rng, settings, checkpoint, resume)
     rng.bit_generator.state = run["rng"]
     keep_freed_memory()
     since = (run["step"], time.perf_counter())
     try:
         with map_over_threads(settings.parts) as run_all:
-            while run["step"] < settings.steps:
+            while run["step"] < settings.steps and not _stops(stop_when, run):
                 new = train_step(run, config, make_batch, rng, settings, run_all)
                 if after_step is not None:
                     after_step(new)
@@ -96,12 +101,12 @@ def train(
                 if step % report_every == 0 or last:
                     report(_progress(run, settings, since))
                     since = (step, time.perf_counter())
-                if checkpoint is not None and (step % checkpoint_every == 0 or last):
-                    save_run(checkpoint, run, config, settings)
+                if step % checkpoint_every == 0:
+                    _keep(checkpoint, run, config, settings)
     except KeyboardInterrupt:
-        if checkpoint is not None:
-            save_run(checkpoint, run, config, settings)
+        _keep(checkpoint, run, config, settings)
         raise
+    _keep(checkpoint, run, config, settings)
     return run["params"], run["history"]
 
 
@@ -173,6 +178,15 @@ def _resume(path, config, rng, settings):
     if found != wanted:
         raise BertError(f"rng is a {found}, allowed: {wanted}, as in {path.name}")
     return run
+
+
+def _stops(stop_when, run):
+    return stop_when is not None and stop_when(run)
+
+
+def _keep(checkpoint, run, config, settings):
+    if checkpoint is not None:
+        save_run(checkpoint, run, config, settings)
 
 
 def _check_new_file(path):

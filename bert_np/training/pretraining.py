@@ -37,7 +37,8 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
     loss = mlm_loss + nsp_loss, each a mean over its labelled positions. A
     mean is a sum, divided by a count, so a batch can be cut into parts
     whose losses and gradients are added up. Small parts fit the caches,
-    and each can run in a thread of its own.
+    each can run in a thread of its own, and padding that all rows of a
+    part share is left out: rows of similar length should be neighbours.
 
     Parameters
     ----------
@@ -105,9 +106,23 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
 
 
 def _cut(batch, parts):
-    """Cut a batch into smaller batches of whole rows."""
+    """Cut a batch into smaller batches of whole rows, each as short as it can be."""
     pieces = {key: np.array_split(batch[key], parts) for key in BATCH_KEYS}
-    return [{key: pieces[key][i] for key in BATCH_KEYS} for i in range(parts)]
+    return [_trim({key: pieces[key][i] for key in BATCH_KEYS}) for i in range(parts)]
+
+
+def _trim(batch):
+    """Leave out the columns at the end that are padding in every row.
+
+    Nothing visible reads them and no loss is taken there. Only a row that
+    is all padding would read them: it attends to every column alike.
+    """
+    visible = batch["attention_mask"].astype(bool)
+    needed = visible | (batch["mlm_labels"] != IGNORED)
+    needed |= ~visible.any(axis=1, keepdims=True)
+    length = np.flatnonzero(needed.any(axis=0)).max(initial=0) + 1
+    return {key: array[:, :length] if array.ndim > 1 else array
+            for key, array in batch.items()}  # fmt: skip
 
 
 def _generators(rng, parts):
