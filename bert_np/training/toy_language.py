@@ -345,17 +345,31 @@ def find_probes(batch, grammar):
     -------
     list of Probe
     """
-    kinds = {IGNORED: grammar.single, 0: grammar.pair, 1: grammar.first}
-    pieces = [
-        kinds[label][number]
-        for label, number in zip(batch["next_labels"].tolist(), batch["origin"])
-    ]
     ids = batch["input_ids"]
     return [
         Probe(row, skill, target, *others, _answers(piece, ids[row], target))
-        for row, piece in enumerate(pieces)
+        for row, piece in enumerate(_pieces(batch, grammar))
         for skill, target, *others in piece.probes
     ]
+
+
+def find_targets(batch, grammar):
+    """Return (row, position) of every word that find_probes asks for.
+
+    This is much quicker, because it does not look for the answers.
+    """
+    return [
+        (row, target)
+        for row, piece in enumerate(_pieces(batch, grammar))
+        for _, target, *_ in piece.probes
+    ]
+
+
+def _pieces(batch, grammar):
+    """Return the piece of each row, of a random pair that of its first text."""
+    kinds = {IGNORED: grammar.single, 0: grammar.pair, 1: grammar.first}
+    labels = batch["next_labels"].tolist()
+    return [kinds[label][number] for label, number in zip(labels, batch["origin"])]
 
 
 def _answers(piece, ids, target):

@@ -1,16 +1,20 @@
 """Train a small model of the toy language from scratch.
 
-    python -m bert_np.training.toy_model FOLDER [--steps N] [--seed N]
+    python -m bert_np.training.toy_model FOLDER [--seed N]
+    python -m bert_np.training.toy_model FOLDER --seeds 0 1 2 3 4 5
 
-writes the model in HuggingFace's layout, and beside it report.json: how
-it was trained, how well it does on held-out passages, how long training
-took and with which versions. Run again after an interruption, the command
-continues where it stopped.
+The first command writes the model in HuggingFace's layout, and beside it
+report.json: how it was trained, how well it does on held-out passages, how
+long training took and with which versions. The second trains one model
+from each seed, in FOLDER/seed_0 and so on, and writes FOLDER/seeds.json,
+which puts their results side by side. Run again after an interruption,
+either command continues where it stopped.
 """
 
 import argparse
 import json
 import math
+import os
 import platform
 import sys
 import time
@@ -30,17 +34,21 @@ from bert_np.training.toy_language import (
     MASK,
     SPECIALS,
     create_grammar,
-    find_probes,
+    find_targets,
     sample_batch,
     vocabulary,
 )
-from bert_np.training.toy_skills import evaluate
+from bert_np.training.toy_skills import evaluate, format_skills, measure_skills
 from bert_np.tree import leaves, map_leaves
 
 BATCH = 96  # passages per step
-RATE = 0.15  # probability with which an ordinary token is masked
-SKILL_RATE = 0.75  # the same for one word per passage that the rest determines
-SNAPSHOTS = 12
+RATE = 0.05  # probability with which an ordinary token is masked
+SKILL_RATE = 0.9  # the same for one word per passage that the rest determines
+FIRST_MIX = MIX | {"binding": 2.64}  # so 80 % of the passages are about binding
+GOAL = 0.98  # accuracy of each skill that ends the first phase
+CHECK_EVERY = 100  # steps between two measurements of the skills
+CHECKED = 600  # held-out passages of each measurement
+SNAPSHOTS = (50, 100, 200, 300, 400, 600, 800, 1000, 1200, 1400, 1600)  # and the last
 
 
 def toy_config(grammar):
@@ -54,44 +62,50 @@ def toy_config(grammar):
 
 
 class Phase(NamedTuple):
-    """One phase of the run: which passages, and the training settings."""
+    """One phase of the run: which passages, the settings, and when it ends."""
 
     mix: dict  # of the grammar: family of templates -> weight
     settings: TrainingSettings
+    goal: float | None = None  # accuracy of every skill that ends it early
 
 
-def toy_phases(steps):
-    """Return the two phases of a run: binding alone, then all passages.
+def toy_phases(first=6000, second=2400):
+    """Return the two phases of a run: learning the skills, then settling.
 
-    Binding, which of two things has which colour, takes several layers
-    that only help together. Trained alone it is learned quite suddenly,
-    within 1,000 steps, and is not forgotten; among the other skills it
-    took 4,000 steps or more.
+    Both phases show all kinds of passages from their first step. The first
+    one keeps the learning rate at its peak and ends when every skill is
+    there, which is measured on held-out passages. Binding, which of two
+    things has which colour, decides when that is: it takes several layers
+    that only help together, and appears quite suddenly, long after the
+    other skills. So in this phase six passages in ten are about binding.
+    In the second phase the passages come in the proportions of the
+    language, and the learning rate falls to 0.
 
     Parameters
     ----------
-    steps : int
-        Of both phases together; at least 4.
+    first : int
+        The largest number of steps of the first phase.
+    second : int
+        The number of steps of the second phase.
 
     Returns
     -------
     list of Phase
     """
-    first, second = steps * 3 // 10, steps - steps * 3 // 10
     return [
-        Phase({"binding": 1.0}, toy_settings(first, falling=0)),
-        Phase(MIX, toy_settings(second, falling=second * 2 // 3)),
+        Phase(FIRST_MIX, toy_settings(first, falling=0, peak=1e-3), GOAL),
+        Phase(MIX, toy_settings(second, falling=second * 2 // 3, peak=2e-3)),
     ]
 
 
-def toy_settings(steps, falling):
+def toy_settings(steps, falling, peak):
     """Return settings: short warm-up, then the peak, then `falling` steps."""
     warmup = min(200, steps // 10)
     return TrainingSettings(
         steps=steps,
         warmup_steps=warmup,
         hold_steps=steps - warmup - falling,
-        peak_rate=2e-3,
+        peak_rate=peak,
         beta2=0.98,
         parts=4,
     )
@@ -130,6 +144,7 @@ def start_params(config, rng):
     for layer in params["layers"]:
         attention = layer["attention"]
         attention["key"]["W"] = attention["query"]["W"].copy()
+        attention["output"]["W"] = attention["value"]["W"].T.copy()
     return params
 
 
@@ -137,8 +152,10 @@ def make_batch(rng, grammar):
     """Draw one batch of training passages, and mask them.
 
     In each passage one word that the rest determines is masked with
-    probability 75 % instead of the paper's 15 %. Otherwise a small model
-    would see too few of the questions that it is meant to learn.
+    probability 90 %, and every other word with 5 % instead of the paper's
+    15 %. So most steps ask what the model is meant to learn, and the words
+    that settle the answer are seldom hidden: at 15 % one passage in two
+    loses one of the four words that a question about binding needs.
 
     Parameters
     ----------
@@ -151,13 +168,14 @@ def make_batch(rng, grammar):
         The five arrays that the docstring of pretraining lists.
     """
     batch = sample_batch(rng, BATCH, grammar, held_out=False)
+    # In order of length, so that the parts of a step have little padding.
+    order = np.argsort(batch["attention_mask"].sum(axis=1), kind="stable")
+    batch = {name: array[order] for name, array in batch.items()}
     rate = np.full(batch["input_ids"].shape, RATE)
-    probes = find_probes(batch, grammar)
-    # In this random order the last probe of a passage wins. It is only one,
+    # In this random order the last target of a passage wins. It is only one,
     # because "the [MASK] [MASK]" could not be answered.
-    chosen = {probes[i].row: probes[i] for i in rng.permutation(len(probes))}
-    for row, probe in chosen.items():
-        rate[row, probe.position] = SKILL_RATE
+    chosen = dict(rng.permutation(find_targets(batch, grammar)).tolist())
+    rate[list(chosen), list(chosen.values())] = SKILL_RATE
     input_ids, labels = mask_tokens(
         batch["input_ids"],
         rng,
@@ -199,42 +217,37 @@ def train_toy(out, phases, seed, snapshots=None, report=print, passages=12_000):
         The content of report.json.
     """
     start, rng = time.perf_counter(), np.random.default_rng(seed)
-    config = toy_config(create_grammar())
+    config, ends = toy_config(create_grammar()), [0]
     params = start_params(config, rng)
-    marks = snapshot_steps(sum(phase.settings.steps for phase in phases))
-    before, states = 0, []
     for number, phase in enumerate(phases, 1):
-        state = out.with_name(f"{out.name}.phase_{number}.npz")
         report(f"phase {number} of {len(phases)}: {', '.join(phase.mix)}")
-        params = train_phase(
-            params,
-            config,
-            phase,
-            rng,
-            state,
-            report,
-            keep_snapshots(snapshots, before, marks),
-        )
-        before += phase.settings.steps
-        states.append(state)
-    facts = describe_run(params, config, phases, seed, passages)
-    facts["seconds"] = round(time.perf_counter() - start)
-    facts["peak_memory_mb"] = peak_memory()
+        state = out.with_name(f"{out.name}.phase_{number}.npz")
+        params, history = train_phase(
+            params, config, phase, rng, state, report,
+            *watch(out, config, phase, ends[-1], snapshots, report),
+        )  # fmt: skip
+        ends.append(ends[-1] + len(history))
+    if snapshots is not None:
+        save_snapshot(snapshots, ends[-1], params)
+    facts = describe_run(params, config, phases, ends[1:], seed, passages)
+    facts |= {"curve": read_curve(out), "seconds": round(time.perf_counter() - start)}
+    facts |= {"processors": os.cpu_count(), "peak_memory_mb": peak_memory()}
     save_pretrained(out, params, config, Tokenizer.from_tokens(vocabulary()))
-    (out / "report.json").write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
-    for state in states:
-        state.unlink()
+    write_json(out / "report.json", facts)
+    for path in out.parent.glob(f"{out.name}.phase_*.npz"):
+        path.unlink()
+    curve_file(out).unlink(missing_ok=True)
     return facts
 
 
-def train_phase(params, config, phase, rng, state, report, after_step):
-    """Run one phase, or what is left of it, and return the parameters.
+def train_phase(params, config, phase, rng, state, report, after_step, stop_when):
+    """Run one phase, or what is left of it; return parameters and history.
 
-    The file `state` keeps the phase. If it holds the last step, nothing is
+    The file `state` keeps the phase. If the phase has ended, nothing is
     run: parameters and generator state come from the file.
     """
     grammar = create_grammar(phase.mix)
-    params, _ = train(
+    return train(
         params,
         config,
         lambda rng: make_batch(rng, grammar),
@@ -244,49 +257,121 @@ def train_phase(params, config, phase, rng, state, report, after_step):
         resume=state.exists(),
         report=report,
         after_step=after_step,
+        stop_when=stop_when,
     )
-    return params
 
 
-def keep_snapshots(folder, before, marks):
-    """Return the function that `train` calls to save the marked steps."""
+def watch(out, config, phase, before, snapshots, report):
+    """Return the two functions through which `train` is watched and ended.
+
+    The first saves snapshots and measures the skills on held-out passages,
+    always the same ones; a file beside the model keeps the curve, so that
+    a resumed run knows it. The second tells whether the phase has reached
+    its goal. `before` is the number of steps of the earlier phases.
+    """
+    grammar = create_grammar()
+    held_out = sample_batch(np.random.default_rng(0), CHECKED, grammar, held_out=True)
 
     def after_step(run):
         step = before + run["step"]
-        if folder is not None and step in marks:
-            half = map_leaves(lambda _, a: a.astype(np.float16), run["params"])
-            save_snapshot(folder / f"step_{step:05}.npz", half)
+        if snapshots is not None and step in SNAPSHOTS:
+            save_snapshot(snapshots, step, run["params"])
+        if step % CHECK_EVERY == 0:
+            right = measure_skills(run["params"], config, grammar, held_out)
+            write_json(curve_file(out), read_curve(out) | {str(step): rounded(right)})
+            report(format_skills(step, right))
 
-    return after_step
+    def goal_is_met(run):
+        right = read_curve(out).get(str(before + run["step"]))
+        return phase.goal is not None and right and min(right.values()) >= phase.goal
 
-
-def snapshot_steps(steps):
-    """Return a dozen steps from 0.5 % to 100 % of the run, dense at first."""
-    marks = np.geomspace(max(1, steps * 0.005), steps, SNAPSHOTS)
-    return sorted({int(round(mark)) for mark in marks})
-
-
-def save_snapshot(path, params):
-    """Write parameters to an .npz file under their dotted names."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, **dict(leaves(params)))
+    return after_step, goal_is_met
 
 
-def describe_run(params, config, phases, seed, passages):
+def curve_file(out):
+    """Return the file that keeps the curve until the model is written."""
+    return out.with_name(f"{out.name}.curve.json")
+
+
+def read_curve(out):
+    """Return {step: {skill: accuracy}} as far as it was measured."""
+    path = curve_file(out)
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def rounded(figures):
+    """Return the same figures with four digits."""
+    return {name: round(value, 4) for name, value in figures.items()}
+
+
+def save_snapshot(folder, step, params):
+    """Write float16 copies of the parameters under their dotted names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    half = map_leaves(lambda _, array: array.astype(np.float16), params)
+    np.savez_compressed(folder / f"step_{step:05}.npz", **dict(leaves(half)))
+
+
+def write_json(path, facts):
+    """Write facts as JSON, with one line for each."""
+    path.write_text(json.dumps(facts, indent=1) + "\n", "utf-8")
+
+
+def describe_run(params, config, phases, ends, seed, passages):
     """Return the report of a finished run, measured on held-out passages."""
     rng = np.random.default_rng(seed + 1)
     figures = evaluate(params, config, create_grammar(), rng, passages)
     return {
         "command": "python -m bert_np.training.toy_model",
         "seed": seed,
-        "phases": [{"mix": p.mix, "settings": p.settings._asdict()} for p in phases],
+        "phases": [
+            {"mix": phase.mix, "settings": phase.settings._asdict(),
+             "goal": phase.goal, "ended": end}
+            for phase, end in zip(phases, ends)
+        ],
         "batch": BATCH,
         "masked": {"ordinary words": RATE, "a word that is settled": SKILL_RATE},
         "parameters": count_params(params),
         "passages": passages,
-        "held_out": {name: round(value, 4) for name, value in figures.items()},
+        "held_out": rounded(figures),
         "versions": {"python": platform.python_version(), "numpy": np.__version__},
-    }
+    }  # fmt: skip
+
+
+def train_seeds(folder, phases, seeds, report=print, passages=12_000):
+    """Train a model from each seed and put the results side by side.
+
+    A model that is there already is not trained again: its report counts.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the models, each in a folder of its own, and of seeds.json.
+    phases : list of Phase
+    seeds : list of int
+    report : function
+        Called with lines of text.
+    passages : int
+        As in train_toy.
+
+    Returns
+    -------
+    list of dict
+        The content of seeds.json: for each seed where its phases ended,
+        what its model can do, and the seconds that it took.
+    """
+    results = []
+    for seed in seeds:
+        out = folder / f"seed_{seed}"
+        report(f"seed {seed}")
+        if (out / "report.json").exists():
+            facts = json.loads((out / "report.json").read_text("utf-8"))
+        else:
+            facts = train_toy(out, phases, seed, None, report, passages)
+        result = {name: facts[name] for name in ("seed", "held_out", "seconds")}
+        result["phases ended"] = [phase["ended"] for phase in facts["phases"]]
+        results.append(result)
+        write_json(folder / "seeds.json", results)
+    return results
 
 
 def peak_memory():
@@ -303,14 +388,17 @@ def main(arguments=None):
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--snapshots", type=Path)
     options = parser.parse_args(arguments)
     options.folder.parent.mkdir(parents=True, exist_ok=True)
-    facts = train_toy(
-        options.folder, toy_phases(options.steps), options.seed, options.snapshots
-    )
+    given = options.folder, toy_phases()
+    if options.seeds:
+        options.folder.mkdir(exist_ok=True)
+        facts = train_seeds(*given, options.seeds)
+    else:
+        facts = train_toy(*given, options.seed, options.snapshots)
     print(json.dumps(facts, indent=1))
 
 

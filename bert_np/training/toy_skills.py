@@ -295,6 +295,16 @@ def evaluate(params, config, grammar, rng, passages=12_000):
     return figures
 
 
+def format_skills(step, right):
+    """Return a line with the accuracy of each skill after a step.
+
+    >>> format_skills(1200, {"copy": 1.0, "order": 0.914})
+    'skills after step 1,200: copy 100%  order 91%'
+    """
+    skills = "  ".join(f"{name} {value:.0%}" for name, value in right.items())
+    return f"skills after step {step:,}: {skills}"
+
+
 def format_heads(habits, losses):
     """Return the tables of habits and losses as text, one line per head."""
     L, A = next(iter(habits.values())).shape

@@ -64,7 +64,8 @@ PAIRS = {"logits": np.zeros((2, 2)), "labels": np.array([0, 1])}
 PARSED = analysis.Sentence(("a", "b"), ("X", "X"), (1, -1), ("x", "root"), "")
 SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least=1)
 RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES}
-CALLED = {"report", "make_batch", "after_step", "run_all"}  # their errors are their own
+# Their errors are their own.
+CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all"}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
 MOVED = {"pooler": {"dense": TRACE["pooler"]["dense"] + 1}}

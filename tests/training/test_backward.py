@@ -149,16 +149,15 @@ def test_scaled_dot_product(rate):
 # --------------------------------------------------------- the whole model
 
 
-def whole_loss(params, config, rng):
+def whole_loss(params, config, rng, batch=BATCH):
     """Both losses, straight from the forward pass at every position."""
-    out = bert(
-        INPUT_IDS, params, config, segment_ids=SEGMENT_IDS, attention_mask=MASK, rng=rng
-    )
+    inputs = {name: batch[name] for name in ("segment_ids", "attention_mask")}
+    out = bert(batch["input_ids"], params, config, **inputs, rng=rng)
     words = masked_lm_logits(out["last_hidden_state"], params, config)
     pairs = next_sentence_logits(out["pooler_output"], params)
     return (
-        masked_cross_entropy(words, BATCH["mlm_labels"])[0]
-        + next_sentence_cross_entropy(pairs, BATCH["nsp_labels"])[0]
+        masked_cross_entropy(words, batch["mlm_labels"])[0]
+        + next_sentence_cross_entropy(pairs, batch["nsp_labels"])[0]
     )
 
 
@@ -200,6 +199,23 @@ def test_a_batch_cut_into_parts_gives_the_same(parts):
     assert found == pytest.approx(whole, rel=1e-13)
     for (_, grad), (_, of_whole) in zip(leaves(grads), leaves(expected), strict=True):
         np.testing.assert_allclose(grad, of_whole, rtol=0, atol=1e-13)
+
+
+def test_padding_at_the_end_of_a_part_changes_nothing():
+    """Not even if a row is all padding, which sees all its columns alike."""
+    batch = larger_batch()
+    wide = {name: np.pad(array, [(0, 0), (0, 3)] if array.ndim > 1 else 0)
+            for name, array in batch.items()}  # fmt: skip
+    wide["mlm_labels"][:, 5:] = IGNORED
+    with_hidden = wide | {"attention_mask": wide["attention_mask"].copy()}
+    with_hidden["attention_mask"][2] = False
+    for padded, other in ((wide, batch), (with_hidden, None)):
+        expected = whole_loss(PARAMS, CONFIG, None, padded)
+        for parts in (1, 4):
+            found, _ = losses_and_gradients(PARAMS, CONFIG, padded, parts=parts)
+            assert found["loss"] == pytest.approx(expected, rel=1e-13)
+        if other is not None:
+            assert expected == pytest.approx(whole_loss(PARAMS, CONFIG, None, other))
 
 
 def test_each_part_has_a_dropout_of_its_own():

@@ -142,6 +142,22 @@ def test_an_interruption_between_steps_does_no_harm(place, path, monkeypatch):
     assert steps == list(range(3 if place == "after_step" else 4, 10))
 
 
+def test_a_run_ends_where_a_condition_holds(path):
+    asked = []
+
+    def stop_when(run):
+        asked.append(run["step"])
+        return run["step"] == 4
+
+    params, history = run_training(checkpoint=path, stop_when=stop_when)
+    assert len(history) == 4 and asked == [0, 1, 2, 3, 4]
+    assert load_run(path, CONFIG, SETTINGS)["step"] == 4
+    options = {"checkpoint": path, "resume": True, "make": stopping(make_batch, 1)}
+    again, _ = run_training(**options, stop_when=stop_when)  # no step, no batch
+    assert asked[5:] == [4] and bits(again) == bits(params)
+    assert_resumes(path)  # without the condition it goes on as if never stopped
+
+
 def test_an_interruption_without_a_checkpoint_is_passed_on():
     with pytest.raises(KeyboardInterrupt):
         run_training(make=stopping(make_batch, 2))

@@ -9,8 +9,14 @@ import pytest
 import bert_np
 from bert_np import bert
 from bert_np.training import toy_model
-from bert_np.training.toy_grammar import KINDS
-from bert_np.training.toy_language import MASK, create_grammar, sample_batch
+from bert_np.training.toy_grammar import KINDS, MIX
+from bert_np.training.toy_language import (
+    MASK,
+    create_grammar,
+    find_probes,
+    find_targets,
+    sample_batch,
+)
 from bert_np.training.toy_skills import hard_probes, head_habits, measure_skills
 from bert_np.tree import leaves
 
@@ -94,20 +100,68 @@ def test_one_determined_word_per_passage_is_masked_more_often():
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
+def test_targets_are_the_words_that_probes_ask_for():
+    probes = find_probes(BATCH, GRAMMAR)
+    asked = [(probe.row, probe.position) for probe in probes]
+    assert find_targets(BATCH, GRAMMAR) == asked
+
+
+def test_passages_of_a_batch_are_in_order_of_length():
+    batch = toy_model.make_batch(np.random.default_rng(0), GRAMMAR)
+    lengths = batch["attention_mask"].sum(axis=1)
+    assert (np.diff(lengths) >= 0).all() and lengths[0] < lengths[-1]
+
+
+def short_phases():
+    """Three steps with a goal that is out of reach, then two without one."""
+    first = toy_model.Phase(
+        MIX, toy_model.toy_settings(3, falling=0, peak=1e-3), goal=0.9
+    )
+    return [
+        first,
+        toy_model.Phase(MIX, toy_model.toy_settings(2, falling=2, peak=1e-3)),
+    ]
+
+
+def test_a_phase_ends_when_every_skill_has_reached_the_goal(tmp_path, monkeypatch):
+    """The skills are said to grow by a third with each measurement."""
+    rights = iter([0.3, 0.6, 0.9, 1.0, 1.0, 1.0])
+    skills = lambda *_: {"copy": 1.0, "order": next(rights)}  # noqa: E731
+    monkeypatch.setattr(toy_model, "measure_skills", skills)
+    monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
+    monkeypatch.setattr(toy_model, "CHECK_EVERY", 2)
+    first = toy_model.Phase(
+        MIX, toy_model.toy_settings(20, falling=0, peak=1e-3), goal=0.9
+    )
+    phases = [
+        first,
+        first._replace(settings=toy_model.toy_settings(3, 3, 1e-3), goal=None),
+    ]
+    lines = []
+    facts = toy_model.train_toy(tmp_path / "toy", phases, 0, report=lines.append)
+    assert [phase["ended"] for phase in facts["phases"]] == [6, 9]
+    assert {step: right["order"] for step, right in facts["curve"].items()} == {
+        "2": 0.3, "4": 0.6, "6": 0.9, "8": 1.0,
+    }  # fmt: skip
+    assert "skills after step 4: copy 100%  order 60%" in lines
+
+
 @pytest.mark.slow
 def test_the_run_takes_snapshots_and_resumes_in_either_phase(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
+    monkeypatch.setattr(toy_model, "CHECK_EVERY", 2)
+    monkeypatch.setattr(toy_model, "SNAPSHOTS", (1, 4))
+    monkeypatch.setattr(toy_model, "toy_phases", short_phases)
     out, shots = tmp_path / "toy", tmp_path / "shots"
-    command = [str(tmp_path / "whole"), "--steps", "6", "--snapshots", str(shots)]
-    toy_model.main(command)
-    names = [f"step_{step:05}.npz" for step in range(1, 7)]
+    toy_model.main([str(tmp_path / "whole"), "--snapshots", str(shots)])
+    names = [f"step_{step:05}.npz" for step in (1, 4, 5)]
     assert sorted(shot.name for shot in shots.iterdir()) == names
 
     def stop_at_the_end_of_a_phase(line):
-        if line.startswith(("step 1/1", "step 5/5")):
+        if line.startswith(("step 3/3", "step 2/2")):
             raise KeyboardInterrupt
 
-    phases, lines = toy_model.toy_phases(6), []
+    phases, lines = short_phases(), []
     for _ in phases:
         with pytest.raises(KeyboardInterrupt):
             toy_model.train_toy(out, phases, 0, report=stop_at_the_end_of_a_phase)
@@ -115,7 +169,28 @@ def test_the_run_takes_snapshots_and_resumes_in_either_phase(tmp_path, monkeypat
     report = toy_model.train_toy(out, phases, 0, report=lines.append)
     assert not any(line.startswith("step") for line in lines)
     assert report == json.loads((out / "report.json").read_text("utf-8"))
+    assert list(report["curve"]) == ["2", "4"]
     models = [tmp_path / name / "model.safetensors" for name in ("whole", "toy")]
     assert models[0].read_bytes() == models[1].read_bytes()
-    assert not list(tmp_path.glob("*.phase_*"))
+    assert not list(tmp_path.glob("toy.*"))
     assert bert_np.load_pretrained(out).config == CONFIG
+
+
+def test_several_seeds_are_put_side_by_side_and_kept(tmp_path, monkeypatch):
+    trained = []
+
+    def train_toy(out, phases, seed, snapshots, report, passages):
+        trained.append(seed)
+        held_out, ends = {"copy": seed / 10}, [{"ended": 3}, {"ended": 5}]
+        facts = {"seed": seed, "held_out": held_out, "seconds": 1, "phases": ends}
+        out.mkdir(parents=True)
+        toy_model.write_json(out / "report.json", facts)
+        return facts
+
+    monkeypatch.setattr(toy_model, "train_toy", train_toy)
+    toy_model.main([str(tmp_path / "all"), "--seeds", "1", "2"])
+    toy_model.main([str(tmp_path / "all"), "--seeds", "1", "2", "3"])
+    assert trained == [1, 2, 3]
+    results = json.loads((tmp_path / "all" / "seeds.json").read_text("utf-8"))
+    assert [result["held_out"]["copy"] for result in results] == [0.1, 0.2, 0.3]
+    assert results[0]["phases ended"] == [3, 5] and results[0]["seed"] == 1
