@@ -44,7 +44,7 @@ from bert_np.tree import leaves, map_leaves
 BATCH = 96  # passages per step
 RATE = 0.05  # probability with which an ordinary token is masked
 SKILL_RATE = 0.9  # the same for one word per passage that the rest determines
-FIRST_MIX = MIX | {"binding": 2.64}  # so 80 % of the passages are about binding
+FIRST_MIX = MIX | {"binding": 0.99}  # so 60 % of the passages are about binding
 GOAL = 0.98  # accuracy of each skill that ends the first phase
 CHECK_EVERY = 100  # steps between two measurements of the skills
 CHECKED = 600  # held-out passages of each measurement
@@ -69,7 +69,7 @@ class Phase(NamedTuple):
     goal: float | None = None  # accuracy of every skill that ends it early
 
 
-def toy_phases(first=6000, second=2400):
+def toy_phases(first=8000, second=3000):
     """Return the two phases of a run: learning the skills, then settling.
 
     Both phases show all kinds of passages from their first step. The first
@@ -93,19 +93,19 @@ def toy_phases(first=6000, second=2400):
     list of Phase
     """
     return [
-        Phase(FIRST_MIX, toy_settings(first, falling=0, peak=1e-3), GOAL),
-        Phase(MIX, toy_settings(second, falling=second * 2 // 3, peak=2e-3)),
+        Phase(FIRST_MIX, toy_settings(first, falling=0), GOAL),
+        Phase(MIX, toy_settings(second, falling=second * 2 // 3)),
     ]
 
 
-def toy_settings(steps, falling, peak):
+def toy_settings(steps, falling):
     """Return settings: short warm-up, then the peak, then `falling` steps."""
     warmup = min(200, steps // 10)
     return TrainingSettings(
         steps=steps,
         warmup_steps=warmup,
         hold_steps=steps - warmup - falling,
-        peak_rate=peak,
+        peak_rate=2e-3,
         beta2=0.98,
         parts=4,
     )

@@ -115,11 +115,11 @@ def test_passages_of_a_batch_are_in_order_of_length():
 def short_phases():
     """Three steps with a goal that is out of reach, then two without one."""
     first = toy_model.Phase(
-        MIX, toy_model.toy_settings(3, falling=0, peak=1e-3), goal=0.9
+        MIX, toy_model.toy_settings(3, falling=0), goal=0.9
     )
     return [
         first,
-        toy_model.Phase(MIX, toy_model.toy_settings(2, falling=2, peak=1e-3)),
+        toy_model.Phase(MIX, toy_model.toy_settings(2, falling=2)),
     ]
 
 
@@ -131,11 +131,11 @@ def test_a_phase_ends_when_every_skill_has_reached_the_goal(tmp_path, monkeypatc
     monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
     monkeypatch.setattr(toy_model, "CHECK_EVERY", 2)
     first = toy_model.Phase(
-        MIX, toy_model.toy_settings(20, falling=0, peak=1e-3), goal=0.9
+        MIX, toy_model.toy_settings(20, falling=0), goal=0.9
     )
     phases = [
         first,
-        first._replace(settings=toy_model.toy_settings(3, 3, 1e-3), goal=None),
+        first._replace(settings=toy_model.toy_settings(3, 3), goal=None),
     ]
     lines = []
     facts = toy_model.train_toy(tmp_path / "toy", phases, 0, report=lines.append)
