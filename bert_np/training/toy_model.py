@@ -112,13 +112,16 @@ def toy_settings(steps, falling):
 
 
 def start_params(config, rng):
-    """Return the parameters before the first step: random, with two exceptions.
+    """Return the parameters before the first step: random, with three exceptions.
 
     The position table starts as waves, so that near positions are similar
     and "the token before" means the same everywhere. The key matrices
-    start as copies of the query matrices. So at first a token attends to
-    tokens that are like it and near it. From this start binding is learned
-    within 1,000 steps; from a random one it was not within 3,000.
+    start as copies of the query matrices, so at first a token attends to
+    tokens that are like it and near it. The output matrices start as the
+    value matrices transposed, so at first a head adds to a token something
+    like what it has read there. A skill that takes several layers, such as
+    binding, needs heads that pass words on and heads that compare them;
+    from this start neither has to be found from nothing.
 
     Parameters
     ----------
@@ -131,7 +134,9 @@ def start_params(config, rng):
         With both heads.
 
     Source: Vaswani et al. 2017, section 3.5 (positions; here with
-    wavelengths from 3 to 57 tokens).
+    wavelengths from 3 to 57 tokens); Trockman & Kolter 2023 (products of
+    query and key, and of value and output, that start near a multiple of
+    the identity).
     """
     params = init_params(config, rng, heads=True)
     table = params["embeddings"]["position"]

@@ -77,14 +77,16 @@ def test_habits_are_means_of_attention():
 # ---------------------------------------------------------------- training
 
 
-def test_the_start_is_random_but_for_positions_and_keys():
+def test_the_start_is_random_but_for_positions_keys_and_outputs():
     start = toy_model.start_params(CONFIG, np.random.default_rng(0))
     for (path, array), (_, plain) in zip(leaves(start), leaves(UNTRAINED)):
-        changed = path.endswith(("position", "key.W"))
+        changed = path.endswith(("position", "key.W", "attention.output.W"))
         assert changed != np.array_equal(array, plain), path
     for layer in start["layers"]:
         key, query = (layer["attention"][name]["W"] for name in ("key", "query"))
         assert np.array_equal(key, query) and not np.shares_memory(key, query)
+        value, output = (layer["attention"][name]["W"] for name in ("value", "output"))
+        assert np.array_equal(output, value.T) and not np.shares_memory(output, value)
     position = start["embeddings"]["position"].astype(float)
     angle, scale = 7 * 2 / 20 ** (10 / 64), math.sqrt(0.02)
     assert position[7, 10] == pytest.approx(scale * math.sin(angle), abs=1e-7)
@@ -114,9 +116,7 @@ def test_passages_of_a_batch_are_in_order_of_length():
 
 def short_phases():
     """Three steps with a goal that is out of reach, then two without one."""
-    first = toy_model.Phase(
-        MIX, toy_model.toy_settings(3, falling=0), goal=0.9
-    )
+    first = toy_model.Phase(MIX, toy_model.toy_settings(3, falling=0), goal=0.9)
     return [
         first,
         toy_model.Phase(MIX, toy_model.toy_settings(2, falling=2)),
@@ -130,9 +130,7 @@ def test_a_phase_ends_when_every_skill_has_reached_the_goal(tmp_path, monkeypatc
     monkeypatch.setattr(toy_model, "measure_skills", skills)
     monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
     monkeypatch.setattr(toy_model, "CHECK_EVERY", 2)
-    first = toy_model.Phase(
-        MIX, toy_model.toy_settings(20, falling=0), goal=0.9
-    )
+    first = toy_model.Phase(MIX, toy_model.toy_settings(20, falling=0), goal=0.9)
     phases = [
         first,
         first._replace(settings=toy_model.toy_settings(3, 3), goal=None),
