@@ -42,8 +42,7 @@ from bert_np.training.toy_skills import evaluate, format_skills, measure_skills
 from bert_np.tree import leaves, map_leaves
 
 BATCH = 96  # passages per step
-RATE = 0.05  # probability with which an ordinary token is masked
-SKILL_RATE = 0.9  # the same for one word per passage that the rest determines
+SKILL_RATE = 0.9  # one word per passage that the rest determines is masked so often
 FIRST_MIX = MIX | {"binding": 0.99}  # so 60 % of the passages are about binding
 GOAL = 0.98  # accuracy of each skill that ends the first phase
 CHECK_EVERY = 100  # steps between two measurements of the skills
@@ -66,6 +65,7 @@ class Phase(NamedTuple):
 
     mix: dict  # of the grammar: family of templates -> weight
     settings: TrainingSettings
+    rate: float  # probability with which an ordinary token is masked
     goal: float | None = None  # accuracy of every skill that ends it early
 
 
@@ -76,10 +76,11 @@ def toy_phases(first=8000, second=3000):
     one keeps the learning rate at its peak and ends when every skill is
     there, which is measured on held-out passages. Binding, which of two
     things has which colour, decides when that is: it takes several layers
-    that only help together, and appears quite suddenly, long after the
-    other skills. So in this phase six passages in ten are about binding.
-    In the second phase the passages come in the proportions of the
-    language, and the learning rate falls to 0.
+    that only help together, and appears steeply, after the other skills.
+    So in this phase six passages in ten are about binding, and ordinary
+    words are masked more seldom than in the paper. In the second phase
+    the passages come in the proportions of the language, masking is as in
+    the paper, and the learning rate falls to 0.
 
     Parameters
     ----------
@@ -93,8 +94,8 @@ def toy_phases(first=8000, second=3000):
     list of Phase
     """
     return [
-        Phase(FIRST_MIX, toy_settings(first, falling=0), GOAL),
-        Phase(MIX, toy_settings(second, falling=second * 2 // 3)),
+        Phase(FIRST_MIX, toy_settings(first, falling=0), rate=0.05, goal=GOAL),
+        Phase(MIX, toy_settings(second, falling=second * 2 // 3), rate=0.15),
     ]
 
 
@@ -153,19 +154,21 @@ def start_params(config, rng):
     return params
 
 
-def make_batch(rng, grammar):
+def make_batch(rng, grammar, rate):
     """Draw one batch of training passages, and mask them.
 
     In each passage one word that the rest determines is masked with
-    probability 90 %, and every other word with 5 % instead of the paper's
-    15 %. So most steps ask what the model is meant to learn, and the words
-    that settle the answer are seldom hidden: at 15 % one passage in two
-    loses one of the four words that a question about binding needs.
+    probability 90 %. Otherwise a small model would see too few of the
+    questions that it is meant to learn. All others are masked with
+    probability `rate`. The lower it is, the seldomer are the words hidden
+    that settle the answer.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     grammar : Grammar
+    rate : float
+        The probability with which an ordinary token is masked.
 
     Returns
     -------
@@ -176,18 +179,18 @@ def make_batch(rng, grammar):
     # In order of length, so that the parts of a step have little padding.
     order = np.argsort(batch["attention_mask"].sum(axis=1), kind="stable")
     batch = {name: array[order] for name, array in batch.items()}
-    rate = np.full(batch["input_ids"].shape, RATE)
+    rates = np.full(batch["input_ids"].shape, rate)
     # In this random order the last target of a passage wins. It is only one,
     # because "the [MASK] [MASK]" could not be answered.
     chosen = dict(rng.permutation(find_targets(batch, grammar)).tolist())
-    rate[list(chosen), list(chosen.values())] = SKILL_RATE
+    rates[list(chosen), list(chosen.values())] = SKILL_RATE
     input_ids, labels = mask_tokens(
         batch["input_ids"],
         rng,
         special_ids=range(len(SPECIALS)),
         mask_id=MASK,
         vocab_size=len(grammar.tokens),
-        rate=rate,
+        rate=rates,
     )
     return {
         "input_ids": input_ids,
@@ -255,7 +258,7 @@ def train_phase(params, config, phase, rng, state, report, after_step, stop_when
     return train(
         params,
         config,
-        lambda rng: make_batch(rng, grammar),
+        lambda rng: make_batch(rng, grammar, phase.rate),
         rng,
         phase.settings,
         checkpoint=state,
@@ -330,11 +333,12 @@ def describe_run(params, config, phases, ends, seed, passages):
         "seed": seed,
         "phases": [
             {"mix": phase.mix, "settings": phase.settings._asdict(),
+             "masked": {"ordinary words": phase.rate,
+                        "a word that is settled": SKILL_RATE},
              "goal": phase.goal, "ended": end}
             for phase, end in zip(phases, ends)
         ],
         "batch": BATCH,
-        "masked": {"ordinary words": RATE, "a word that is settled": SKILL_RATE},
         "parameters": count_params(params),
         "passages": passages,
         "held_out": rounded(figures),
@@ -372,11 +376,15 @@ def train_seeds(folder, phases, seeds, report=print, passages=12_000):
             facts = json.loads((out / "report.json").read_text("utf-8"))
         else:
             facts = train_toy(out, phases, seed, None, report, passages)
-        result = {name: facts[name] for name in ("seed", "held_out", "seconds")}
-        result["phases ended"] = [phase["ended"] for phase in facts["phases"]]
-        results.append(result)
+        results.append(in_short(facts))
         write_json(folder / "seeds.json", results)
     return results
+
+
+def in_short(facts):
+    """Return what seeds.json keeps of a report."""
+    kept = {name: facts[name] for name in ("seed", "held_out", "seconds")}
+    return kept | {"phases_ended": [phase["ended"] for phase in facts["phases"]]}
 
 
 def peak_memory():

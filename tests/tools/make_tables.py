@@ -69,9 +69,29 @@ def toy_table():
     lines.append(
         f"It has {report['parameters']:,} parameters. Its predictions are "
         f"{found['divergence']:.2f} nats from the exact ones (mean KL divergence). "
-        f"Training took {report['seconds'] / 60:.0f} minutes on two cores and "
+        f"Training took {report['seconds'] / 60:.0f} minutes on "
+        f"{report['processors']} processor{'s' * (report['processors'] > 1)} and "
         f"{report['peak_memory_mb']} MB of memory."
     )
+    return "\n".join(lines)
+
+
+def seeds_table():
+    """Return how the recipe of the toy model did from each seed."""
+    results = json.loads((PACKAGED["toy"] / "seeds.json").read_text("utf-8"))
+    lines = ["| seed | every skill there at step | last step | least skill |"
+             " next sentence | best possible | nats |"]  # fmt: skip
+    lines.append("|---|---:|---:|---:|---:|---:|---:|")
+    for result in results:
+        found, (there, last) = result["held_out"], result["phases_ended"]
+        error = f", GELU off by {result.get('gelu_error')}" * ("gelu_error" in result)
+        least = min(SKILLS, key=found.get)
+        lines.append(
+            f"| {result['seed']}{error} | {there:,} | {last:,} "
+            f"| {least} {found[least]:.1%} | {found['next sentence']:.1%} "
+            f"| {found['next sentence, best possible']:.1%} "
+            f"| {found['divergence']:.2f} |"
+        )
     return "\n".join(lines)
 
 
@@ -102,5 +122,6 @@ if __name__ == "__main__":
     minilm = load_pretrained("all-MiniLM-L6-v2")
     write_table(ROOT / "bert_np" / "README.md", "ledger", ledger_table())
     write_table(ROOT / "bert_np" / "training" / "README.md", "toy", toy_table())
+    write_table(ROOT / "bert_np" / "training" / "README.md", "seeds", seeds_table())
     write_table(ROOT / "tests" / "README.md", "agreement", agreement_table(minilm))
     draw_pictures(minilm)

@@ -95,10 +95,10 @@ def test_the_start_is_random_but_for_positions_keys_and_outputs():
 
 def test_one_determined_word_per_passage_is_masked_more_often():
     rng = np.random.default_rng(0)
-    batches = [toy_model.make_batch(rng, GRAMMAR) for _ in range(10)]
+    batches = [toy_model.make_batch(rng, GRAMMAR, rate=0.1) for _ in range(10)]
     labels = sum((batch["mlm_labels"] != -100).sum() for batch in batches)
     tokens = sum((batch["attention_mask"].sum(axis=1) - 2).sum() for batch in batches)
-    beyond = labels - toy_model.RATE * tokens
+    beyond = labels - 0.1 * tokens
     assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
 
 
@@ -109,7 +109,7 @@ def test_targets_are_the_words_that_probes_ask_for():
 
 
 def test_passages_of_a_batch_are_in_order_of_length():
-    batch = toy_model.make_batch(np.random.default_rng(0), GRAMMAR)
+    batch = toy_model.make_batch(np.random.default_rng(0), GRAMMAR, rate=0.15)
     lengths = batch["attention_mask"].sum(axis=1)
     assert (np.diff(lengths) >= 0).all() and lengths[0] < lengths[-1]
 
@@ -130,7 +130,7 @@ def test_a_phase_ends_when_every_skill_has_reached_the_goal(tmp_path, monkeypatc
     monkeypatch.setattr(toy_model, "measure_skills", skills)
     monkeypatch.setattr(toy_model, "evaluate", lambda *_: {"copy": 1.0})
     monkeypatch.setattr(toy_model, "CHECK_EVERY", 2)
-    first = toy_model.Phase(MIX, toy_model.toy_settings(20, falling=0), goal=0.9)
+    first = toy_model.Phase(MIX, toy_model.toy_settings(20, falling=0), 0.1, goal=0.9)
     phases = [
         first,
         first._replace(settings=toy_model.toy_settings(3, 3), goal=None),
@@ -191,4 +191,4 @@ def test_several_seeds_are_put_side_by_side_and_kept(tmp_path, monkeypatch):
     assert trained == [1, 2, 3]
     results = json.loads((tmp_path / "all" / "seeds.json").read_text("utf-8"))
     assert [result["held_out"]["copy"] for result in results] == [0.1, 0.2, 0.3]
-    assert results[0]["phases ended"] == [3, 5] and results[0]["seed"] == 1
+    assert results[0]["phases_ended"] == [3, 5] and results[0]["seed"] == 1
