@@ -180,7 +180,7 @@ def test_several_seeds_are_put_side_by_side_and_kept(tmp_path, monkeypatch):
     def train_toy(out, phases, seed, snapshots, report, passages):
         trained.append(seed)
         held_out, ends = {"copy": seed / 10}, [{"ended": 3}, {"ended": 5}]
-        facts = {"seed": seed, "held_out": held_out, "seconds": 1, "phases": ends}
+        facts = {"seed": seed, "held_out": held_out, "phases": ends}
         out.mkdir(parents=True)
         toy_model.write_json(out / "report.json", facts)
         return facts
