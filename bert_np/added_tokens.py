@@ -30,7 +30,9 @@ class AddedToken(NamedTuple):
     piece: bool = False  # WordPiece has it too
 
 
-SPECIALS = {t: AddedToken(t, True, False, piece=True) for t in SPECIAL_TOKENS}
+def as_added(special):
+    """Return the special tokens as {content: AddedToken}."""
+    return {token: AddedToken(token, True, False, piece=True) for token in special}
 
 
 class Finder:
@@ -91,7 +93,19 @@ def make_finders(added, shown):
     return Finder(raw), Finder(cleaned)
 
 
-def check_added(added, vocab):
+def check_special(special):
+    """Refuse what is not five names for the special tokens, all different."""
+    whole = isinstance(special, (list, tuple)) and len(special) == len(SPECIAL_TOKENS)
+    if not whole or not all(isinstance(t, str) and t for t in special):
+        raise BertError(
+            f"special = {short(special)}, allowed: five str, the names of "
+            f"{' '.join(SPECIAL_TOKENS)}"
+        )
+    if len(set(special)) < len(special):
+        raise BertError(f"special = {short(special)}, allowed: five different tokens")
+
+
+def check_added(added, vocab, special=SPECIAL_TOKENS):
     """Refuse what is not a list of distinct AddedTokens of the vocabulary."""
     if not isinstance(added, (list, tuple)):
         raise BertError(f"added is {type(added).__name__}, allowed: AddedTokens")
@@ -104,7 +118,7 @@ def check_added(added, vocab):
                 raise BertError(
                     f"added[{i}].{name} = {short(value)}, allowed: True or False"
                 )
-        if token.content in SPECIALS and not token.special:
+        if token.content in special and not token.special:
             raise BertError(f"added token {token.content} must have special=True")
         if token.content not in vocab or token.content in seen:
             found = "twice" if token.content in seen else "but not among tokens"

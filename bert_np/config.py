@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, did_you_mean, short
 from bert_np.functional import ACTIVATIONS
 
 SIZES = (
@@ -319,13 +319,12 @@ def _refuse_other_architectures(values):
 
 def _require_sizes(values):
     """Refuse a misspelled key, and sizes that are left out."""
-    from difflib import get_close_matches  # `import bert_np` stays quick
-
     fields = BertConfig.__dataclass_fields__.keys() - {"labels"}
     absent = [name for name in fields if name not in values]
     for key in values.keys() - BertConfig.__dataclass_fields__.keys() - {*CHECKED}:
-        for meant in get_close_matches(key, absent, n=1, cutoff=0.82):
-            raise BertError(f"config has the key {short(key)}; did you mean {meant!r}?")
+        near = did_you_mean(str(key), absent)
+        if near:
+            raise BertError(f"config has the key {short(key)}{near}")
     missing = [name for name in SIZES[:-1] if name in absent]
     if missing:
         raise BertError(

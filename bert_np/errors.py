@@ -1,4 +1,6 @@
-"""The one exception that bad input raises, and two checks of options."""
+"""The one exception that bad input raises, and what its messages share."""
+
+import re
 
 MESSAGE_LIMIT = 300
 
@@ -15,6 +17,22 @@ def short(value, limit=60):
         size = f" of {value.bit_length()} bits" if isinstance(value, int) else ""
         return f"{type(value).__name__}{size} that cannot be printed"
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def did_you_mean(name, known, cutoff=0.82):
+    """Return "; did you mean 'toy'?" for the nearest known name, or "".
+
+    Only letters and digits count, whatever their case.
+
+    >>> did_you_mean("Hidden-act", ["hidden_size", "hidden_act"])
+    "; did you mean 'hidden_act'?"
+    """
+    from difflib import get_close_matches  # `import bert_np` stays quick
+
+    plain = {re.sub(r"[\W_]", "", k.lower()): k for k in known}
+    given = re.sub(r"[\W_]", "", name.lower())
+    near = get_close_matches(given, plain, n=1, cutoff=cutoff)
+    return f"; did you mean {short(plain[near[0]])}?" if near else ""
 
 
 def require_bool(name, value):

@@ -23,8 +23,9 @@ import numpy as np
 
 from bert_np.added_tokens import (
     SPECIAL_TOKENS,
-    SPECIALS,
+    as_added,
     check_added,
+    check_special,
     make_finders,
 )
 from bert_np.errors import BertError, short
@@ -214,28 +215,35 @@ def wordpiece(word, vocab, longest=None):
     return pieces
 
 
-def cut_word(word, vocab, longest):
+def cut_word(word, tokenizer):
     """List the pieces of a word as (piece, start, end) within the word."""
-    pieces = wordpiece(word, vocab, longest)
+    pieces = wordpiece(word, tokenizer.pieces, tokenizer.longest)
     if pieces == ["[UNK]"]:
-        return [("[UNK]", 0, len(word))]
+        return [(tokenizer.tokens[tokenizer.unk_token_id], 0, len(word))]
     ends = list(accumulate(len(p) - 2 * (i > 0) for i, p in enumerate(pieces)))
     return list(zip(pieces, [0] + ends, ends))
 
 
 def cut_text(text, tokenizer, allow_special):
-    """List the pieces of a text as (piece, start, end) within the text.
+    """List the pieces of a text as (piece, start, end, number of its word).
 
     Special and added tokens are cut out first; the text between two of
-    them is cut as a text of its own.
+    them is cut as a text of its own. For a list of words the places are
+    those within the word.
     """
     pieces = []
+    if not isinstance(text, str):
+        for i, word in enumerate(text):
+            found = cut_text(word, tokenizer, allow_special)
+            pieces += [(piece, a, b, i) for piece, a, b, _ in found]
+        return pieces
     for token, start, end in tokenizer.finders[0].split(text, allow_special):
+        first = pieces[-1][3] + 1 if pieces else 0
         if token:
-            pieces.append((token.content, start, end))
+            pieces.append((token.content, start, end, first))
         else:
             found = cut_plain(text[start:end], tokenizer, allow_special)
-            pieces += [(piece, start + a, start + b) for piece, a, b in found]
+            pieces += [(p, start + a, start + b, first + i) for p, a, b, i in found]
     return pieces
 
 
@@ -245,17 +253,21 @@ def cut_plain(text, tokenizer, allow_special):
     Each distinct word is cut once.
     """
     clean, sources = normalize(text, *tokenizer.rules)
-    pieces, cuts = [], {}
+    words, cuts = [], {}  # a word: its pieces, each with start and end
     for token, begin, end in tokenizer.finders[1].split(clean, allow_special):
         if token:
-            pieces.append((token.content, begin, end))
+            words.append([(token.content, begin, end)])
             continue
         for word, at in basic_split(clean[begin:end]):
             if word not in cuts:
-                cuts[word] = cut_word(word, tokenizer.pieces, tokenizer.longest)
+                cuts[word] = cut_word(word, tokenizer)
             at += begin
-            pieces += [(piece, at + a, at + b) for piece, a, b in cuts[word]]
-    return [(piece, sources[a], sources[b - 1] + 1) for piece, a, b in pieces]
+            words.append([(piece, at + a, at + b) for piece, a, b in cuts[word]])
+    return [
+        (piece, sources[a], sources[b - 1] + 1, i)
+        for i, pieces in enumerate(words)
+        for piece, a, b in pieces
+    ]
 
 
 # --------------------------------------------------------------- Encoding
@@ -272,8 +284,14 @@ class Encoding:
         1 for a real token, 0 for padding.
     tokens : list of T str, or B such lists
     offsets : list of T pairs (start, end), or B such lists
-        Token i stands for `text[start:end]` of its own original text;
-        (0, 0) for the special tokens and the padding added here.
+        Token i stands for `text[start:end]` of its own original text, or
+        of its own word if words were given; (0, 0) for the special tokens
+        and the padding added here.
+    word_ids : list of T int or None, or B such lists
+        The number of the word that token i belongs to, counted from 0 in
+        each text: the words that were given, or else those of
+        `basic_split` and the special tokens typed in the text. None for
+        the special tokens and the padding added here.
     """
 
     input_ids: np.ndarray
@@ -281,6 +299,7 @@ class Encoding:
     attention_mask: np.ndarray
     tokens: list
     offsets: list
+    word_ids: list
 
     @property
     def inputs(self):
@@ -321,21 +340,23 @@ def truncate(parts, room, truncation):
 
 def join_parts(parts, tokenizer):
     """Build [CLS] first [SEP], or [CLS] first [SEP] second [SEP]."""
-    row, segments = [("[CLS]", 0, 0)], [0]
+    _, _, cls, sep, _ = tokenizer.special
+    row, segments = [(cls, 0, 0, None)], [0]
     for segment, part in enumerate(parts):
-        row += [*part, ("[SEP]", 0, 0)]
+        row += [*part, (sep, 0, 0, None)]
         segments += [segment] * (len(part) + 1)
-    ids = np.array([tokenizer.vocab[token] for token, _, _ in row], dtype=np.int64)
+    ids = np.array([tokenizer.vocab[token] for token, *_ in row], dtype=np.int64)
     return Encoding(
         ids,
         np.array(segments, dtype=np.int64),
         np.ones_like(ids),
-        [tokenizer.shown.get(token, token) for token, _, _ in row],
-        [(start, end) for _, start, end in row],
+        [tokenizer.shown.get(token, token) for token, *_ in row],
+        [(start, end) for _, start, end, _ in row],
+        [word for *_, word in row],
     )
 
 
-def pad_rows(rows, length, pad_token_id):
+def pad_rows(rows, length, pad_token_id, pad_token="[PAD]"):
     """Stack encodings into a batch of shape (B, T), padded on the right."""
     spare = [length - len(row.tokens) for row in rows]
 
@@ -351,8 +372,9 @@ def pad_rows(rows, length, pad_token_id):
         stack("input_ids", pad_token_id),
         stack("segment_ids", 0),
         stack("attention_mask", 0),
-        [row.tokens + ["[PAD]"] * n for row, n in zip(rows, spare)],
+        [row.tokens + [pad_token] * n for row, n in zip(rows, spare)],
         [row.offsets + [(0, 0)] * n for row, n in zip(rows, spare)],
+        [row.word_ids + [None] * n for row, n in zip(rows, spare)],
     )
 
 
@@ -367,6 +389,24 @@ def check_text(text, name):
             f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
             "surrogate and no character; decode the text again"
         )
+
+
+def check_given(text, name, split):
+    """Refuse what is not a text or, if it is split, not a list of words."""
+    listed, kind = isinstance(text, (list, tuple)), type(text).__name__
+    if listed and not split:
+        raise BertError(
+            f"{name} must be a str, got {kind}; if it is a list of words, pass "
+            "is_split_into_words=True"
+        )
+    if split and not listed:
+        raise BertError(
+            f"{name} must be a list of words with is_split_into_words=True, got {kind}"
+        )
+    for i, word in enumerate(text if split else []):
+        check_text(word, f"{name}[{i}]")
+    if not split:
+        check_text(text, name)
 
 
 def check_count(value, name, least, most=None):
@@ -403,7 +443,7 @@ def check_ids(ids, vocab_size):
     return ids.tolist()
 
 
-def check_vocabulary(tokens, name):
+def check_vocabulary(tokens, name, special=SPECIAL_TOKENS):
     """Refuse a vocabulary with duplicates or without a special token."""
     if not isinstance(tokens, (list, tuple)):
         raise BertError(f"{name} must be a list of str, got {type(tokens).__name__}")
@@ -418,11 +458,10 @@ def check_vocabulary(tokens, name):
                 f"{name}: {token!r} appears on lines {lines[token]} "
                 f"and {line}, allowed once"
             )
-    missing = [token for token in SPECIAL_TOKENS if token not in lines]
+    missing = [token for token in special if token not in lines]
     if missing:
-        raise BertError(
-            f"{name} lacks {' '.join(missing)}; needed are {' '.join(SPECIAL_TOKENS)}"
-        )
+        missing, needed = (short(" ".join(t))[1:-1] for t in (missing, special))
+        raise BertError(f"{name} lacks {missing}; needed are {needed}")
 
 
 def read_vocab(path):
@@ -467,6 +506,9 @@ class Tokenizer:
     added : tuple of AddedToken
         Tokens that are cut out of the text whole, as the five special
         tokens are.
+    special : tuple of str
+        What [PAD], [UNK], [CLS], [SEP] and [MASK], in this order, are
+        called in this vocabulary.
     pieces : mapping of str to int
         The part of `vocab` that WordPiece uses.
     longest : mapping of str to int
@@ -485,6 +527,7 @@ class Tokenizer:
     strip_accents: bool | None = None
     handle_chinese_chars: bool = True
     added: tuple = field(default=(), repr=False)
+    special: tuple = field(default=SPECIAL_TOKENS, repr=False)
     vocab: MappingProxyType = field(init=False, repr=False, compare=False)
     vocab_size: int = field(init=False)
     pieces: MappingProxyType = field(init=False, repr=False, compare=False)
@@ -498,13 +541,14 @@ class Tokenizer:
     mask_token_id: int = field(init=False)
 
     def __post_init__(self):
-        check_vocabulary(self.tokens, "tokens")
+        check_special(self.special)
+        check_vocabulary(self.tokens, "tokens", self.special)
         check_choice(self.lowercase, "lowercase", (True, False))
         check_choice(self.strip_accents, "strip_accents", (True, False, None))
         check_choice(self.handle_chinese_chars, "handle_chinese_chars", (True, False))
         vocab = {token: i for i, token in enumerate(self.tokens)}
-        check_added(self.added, vocab)
-        added = SPECIALS | {token.content: token for token in self.added}
+        check_added(self.added, vocab, self.special)
+        added = as_added(self.special) | {token.content: token for token in self.added}
         shown = {
             text: normalize(text, *self.rules)[0] if token.normalized else text
             for text, token in added.items()
@@ -514,6 +558,7 @@ class Tokenizer:
         derived = {
             "tokens": tuple(self.tokens),
             "added": tuple(self.added),
+            "special": tuple(self.special),
             "vocab": MappingProxyType(vocab),
             "vocab_size": len(vocab),
             "pieces": MappingProxyType(pieces if new else vocab),
@@ -521,8 +566,8 @@ class Tokenizer:
             "shown": MappingProxyType(shown),
             "finders": make_finders(added.values(), shown),
         }
-        for token in SPECIAL_TOKENS:
-            derived[f"{token[1:-1].lower()}_token_id"] = vocab[token]
+        for name, token in zip(SPECIAL_TOKENS, self.special):
+            derived[f"{name[1:-1].lower()}_token_id"] = vocab[token]
         for name, value in derived.items():
             object.__setattr__(self, name, value)
 
@@ -532,7 +577,7 @@ class Tokenizer:
         return self.lowercase, self.strip_accents, self.handle_chinese_chars
 
     def __reduce__(self):  # a mappingproxy cannot be pickled
-        return Tokenizer, (self.tokens, *self.rules, self.added)
+        return Tokenizer, (self.tokens, *self.rules, self.added, self.special)
 
     @classmethod
     def from_tokens(
@@ -542,25 +587,34 @@ class Tokenizer:
         strip_accents=None,
         handle_chinese_chars=True,
         added=(),
+        special=SPECIAL_TOKENS,
     ):
         """Make a tokenizer from a list of tokens; the place is the id."""
-        return cls(tokens, lowercase, strip_accents, handle_chinese_chars, added)
+        rules = lowercase, strip_accents, handle_chinese_chars
+        return cls(tokens, *rules, added, special)
 
     @classmethod
     def from_vocab(
-        cls, path, lowercase=True, strip_accents=None, handle_chinese_chars=True
+        cls,
+        path,
+        lowercase=True,
+        strip_accents=None,
+        handle_chinese_chars=True,
+        special=SPECIAL_TOKENS,
     ):
         """Make a tokenizer from a vocab.txt; the line, from 0, is the id."""
         tokens = read_vocab(path)
-        check_vocabulary(tokens, path)
-        return cls(tokens, lowercase, strip_accents, handle_chinese_chars)
+        check_special(special)
+        check_vocabulary(tokens, path, special)
+        rules = lowercase, strip_accents, handle_chinese_chars
+        return cls(tokens, *rules, special=special)
 
     def tokenize(self, text, allow_special=True):
         """Cut a text into its pieces, a list of str, with nothing added."""
         check_text(text, "text")
         check_choice(allow_special, "allow_special", (True, False))
-        pieces = [piece for piece, _, _ in cut_text(text, self, allow_special)]
-        return [self.shown.get(piece, piece) for piece in pieces]
+        pieces = cut_text(text, self, allow_special)
+        return [self.shown.get(piece, piece) for piece, *_ in pieces]
 
     def encode(
         self,
@@ -569,6 +623,7 @@ class Tokenizer:
         max_length=None,
         truncation="longest_first",
         allow_special=True,
+        is_split_into_words=False,
     ):
         """Turn a text, or a pair of texts, into ids.
 
@@ -576,8 +631,8 @@ class Tokenizer:
 
         Parameters
         ----------
-        text : str
-        pair : str or None
+        text : str, or list of str with is_split_into_words
+        pair : str or None, or list of str with is_split_into_words
             The second text. An empty one counts as none.
         max_length : int or None
             The most tokens allowed, [CLS] and [SEP] included.
@@ -587,6 +642,9 @@ class Tokenizer:
         allow_special : bool
             Whether "[MASK]" and the like in the text (exact case, also
             glued to a word) are special tokens or plain characters.
+        is_split_into_words : bool
+            True: the texts are lists of words, such as ["I", "don't"].
+            Each word is cut by itself, and word_ids are its numbers.
 
         Returns
         -------
@@ -598,8 +656,10 @@ class Tokenizer:
         BertError
             If text is not a text, or max_length cannot be met.
         """
-        check_text(text, "text")
-        check_text("" if pair is None else pair, "pair")
+        check_choice(is_split_into_words, "is_split_into_words", (True, False))
+        check_given(text, "text", is_split_into_words)
+        if pair is not None:
+            check_given(pair, "pair", is_split_into_words)
         check_choice(truncation, "truncation", TRUNCATIONS)
         check_choice(allow_special, "allow_special", (True, False))
         texts = [text, pair] if pair else [text]
@@ -618,15 +678,17 @@ class Tokenizer:
         max_length=None,
         truncation="longest_first",
         allow_special=True,
+        is_split_into_words=False,
     ):
         """Turn several texts or pairs into ids, padded to one length.
 
         Parameters
         ----------
         texts : list of str or of tuples (str, str)
+            With is_split_into_words, a list of words in place of each str.
         pad_to : int or None
             The length T of every row; None takes the longest row's.
-        max_length, truncation, allow_special
+        max_length, truncation, allow_special, is_split_into_words
             As in `encode`, for every row.
 
         Returns
@@ -650,6 +712,7 @@ class Tokenizer:
             pad_to = check_count(pad_to, "pad_to", 2, MAX_PAD_TO)
         options = {"max_length": max_length, "truncation": truncation}
         options["allow_special"] = allow_special
+        options["is_split_into_words"] = is_split_into_words
         rows = []
         for i, item in enumerate(texts):
             pair = item if isinstance(item, tuple) and len(item) == 2 else (item,)
@@ -663,7 +726,8 @@ class Tokenizer:
                 f"pad_to = {pad_to}, but a row has {longest} tokens; "
                 "give max_length too, or a larger pad_to"
             )
-        return pad_rows(rows, pad_to or longest, self.pad_token_id)
+        pad = self.shown.get(self.special[0], self.special[0])
+        return pad_rows(rows, pad_to or longest, self.pad_token_id, pad)
 
     def decode(self, ids, skip_special=False):
         """Turn ids back into text.
@@ -681,8 +745,9 @@ class Tokenizer:
         """
         check_choice(skip_special, "skip_special", (True, False))
         tokens = [self.tokens[i] for i in check_ids(ids, self.vocab_size)]
+        tokens = [self.shown.get(token, token) for token in tokens]
         if skip_special:
-            special = {t.content for t in self.added if t.special}.union(SPECIAL_TOKENS)
+            special = {t.content for t in self.added if t.special}.union(self.special)
             tokens = [token for token in tokens if token not in special]
-        text = " ".join(self.shown.get(token, token) for token in tokens)
-        return re.sub(" (?=[.,!?])", "", text.replace(" ##", ""))
+        text = " ".join(tokens).replace(" ##", "")
+        return re.sub(" (?=[.,!?])", "", text)

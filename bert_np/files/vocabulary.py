@@ -9,8 +9,8 @@ import json
 import os
 import re
 
-from bert_np.added_tokens import SPECIAL_TOKENS, SPECIALS, AddedToken
-from bert_np.errors import BertError, short
+from bert_np.added_tokens import SPECIAL_TOKENS, AddedToken, as_added
+from bert_np.errors import BertError, did_you_mean, short
 from bert_np.files.weights import own_file, read_object
 from bert_np.tokenizer import Tokenizer, check_vocabulary, read_vocab
 
@@ -26,7 +26,6 @@ OPTIONS = {
 # What a tokenizer.json must say so that its vocabulary is used as BERT's.
 WORDPIECE = {
     ("model", "type"): "WordPiece",
-    ("model", "unk_token"): "[UNK]",
     ("model", "continuing_subword_prefix"): "##",
     ("model", "max_input_chars_per_word"): 100,
     ("normalizer", "type"): "BertNormalizer",
@@ -42,8 +41,10 @@ CLASSES = (
     "TokenizersBackend",
     None,
 )
-# A key of tokenizer_config.json or special_tokens_map.json -> its one value.
-NAMED = {f"{token[1:-1].lower()}_token": token for token in SPECIAL_TOKENS}
+# The keys that name the special tokens, in the order of SPECIAL_TOKENS, and in
+# that in which transformers gives ids to those that a vocabulary lacks.
+ROLES = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+ORDER = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token")
 MORE_SPECIAL = ("additional_special_tokens", "extra_special_tokens")
 FLAGS = AddedToken._fields[1:-1]
 
@@ -70,18 +71,19 @@ def load_tokenizer(folder, values, notes):
         reason = _other_kind(whole)
         if reason and os.path.lexists(folder / VOCAB):
             raise BertError(f"{VOCAB} is a WordPiece vocabulary, but {reason}")
-    tokens = None if reason else _base_tokens(folder, whole)
-    if tokens is None:
+    if reason or not (whole or os.path.lexists(folder / VOCAB)):
         if reason:
             notes["no tokenizer"].append(reason)
         notes["unused"] += [n for n in TOKENIZER_FILES if (folder / n).exists()]
         return None
     options = _options(settings, whole.get("normalizer", {}), notes)
     maps = {SETTINGS: settings, SPECIAL_MAP: read_object(folder, SPECIAL_MAP) or {}}
+    special = _special_names(maps, whole)
+    tokens = _base_tokens(folder, whole, special)
     found = _declared(maps, whole, read_object(folder, ADDED) or {})
-    tokens, added = _join(tokens, found)
+    tokens, added = _join(tokens, found, special)
     _note_ignored(settings, whole, notes)
-    return Tokenizer.from_tokens(tokens, **options, added=added)
+    return Tokenizer.from_tokens(tokens, **options, added=added, special=special)
 
 
 def _other_class(settings, values):
@@ -106,14 +108,85 @@ def _other_kind(whole):
         found = values.get(key) if isinstance(values, dict) else None
         if found != wanted:
             return f"{TOKENIZER}: {part}.{key} = {short(found)}, needed {wanted!r}"
+    ends = whole.get("post_processor")
+    if ends is not None and _ends(ends) is None:
+        return f"{TOKENIZER}: post_processor = {short(ends)}, needed [CLS] A [SEP]"
 
 
-def _base_tokens(folder, whole):
-    """Return WordPiece's vocabulary in the order of its ids, or None."""
+def _ends(processor):
+    """Return what a post_processor has for [CLS] and [SEP]; None if not BERT's."""
+    try:
+        if processor["type"] == "BertProcessing":
+            return processor["cls"][0], processor["sep"][0]
+        single, pair = (
+            [(p["id"], p["type_id"]) for part in processor[name] for p in part.values()]
+            for name in ("single", "pair")
+        )
+        (cls, _), _, (sep, _) = single
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
+    wanted = [(cls, 0), ("A", 0), (sep, 0)]
+    if single != wanted or pair != [*wanted, ("B", 1), (sep, 1)]:
+        return None
+    return cls, sep
+
+
+def _special_names(maps, whole):
+    """Return what the five special tokens are called; the files must agree."""
+    said = [
+        (role, f"{name}: {role}", values[role])
+        for name, values in maps.items()
+        for role in ROLES
+        if role in values
+    ]
+    names = {}
+    for role, where, entry in said + _names_within(whole):
+        content = _token(entry, where, special=True).content
+        old, first = names.setdefault(role, (content, where))
+        if content != old:
+            raise BertError(
+                f"{first} is {short(old)}, but {where} is {short(content)}; correct "
+                "the wrong one"
+            )
+    pairs = zip(ROLES, SPECIAL_TOKENS)
+    special = tuple(names[role][0] if role in names else t for role, t in pairs)
+    for token in special:
+        if special.count(token) > 1:
+            both = [role for role, t in zip(ROLES, special) if t == token]
+            raise BertError(
+                f"{' and '.join(both)} of the tokenizer are {short(token)}, allowed: "
+                "different tokens"
+            )
+    return special
+
+
+def _names_within(whole):
+    """List what a tokenizer.json calls special tokens: (role, where, content)."""
+    if not whole:
+        return []
+    found = {"model.unk_token": ("unk_token", whole["model"].get("unk_token"))}
+    for role, end in zip(ROLES[2:], _ends(whole.get("post_processor")) or ()):
+        found[f"post_processor {role}"] = (role, end)
+    if isinstance(whole.get("padding"), dict):
+        found["padding.pad_token"] = ("pad_token", whole["padding"].get("pad_token"))
+    return [
+        (role, f"{TOKENIZER}: {where}", content)
+        for where, (role, content) in found.items()
+        if content is not None
+    ]
+
+
+def _base_tokens(folder, whole, special):
+    """Return WordPiece's vocabulary in the order of its ids.
+
+    [UNK] must be in it; another special token may be an added one, but
+    only if it has a name of its own.
+    """
+    needed = [t for t in special if t in SPECIAL_TOKENS or t == special[1]]
     tokens = None
     if os.path.lexists(folder / VOCAB):
         tokens = read_vocab(own_file(folder, VOCAB))
-        check_vocabulary(tokens, VOCAB)
+        check_vocabulary(tokens, VOCAB, needed)
     if whole:
         same = _vocabulary(whole["model"])
         if tokens is not None and tokens != same:
@@ -123,7 +196,8 @@ def _base_tokens(folder, whole):
                 f"{VOCAB} ({len(tokens)} tokens) and {TOKENIZER} ({len(same)}) differ "
                 f"from id {at} on; remove the wrong one"
             )
-        return same
+        tokens = same
+        check_vocabulary(tokens, TOKENIZER, needed)
     return tokens
 
 
@@ -170,34 +244,33 @@ def _declared(maps, whole, ids):
         raise BertError(f"{where} = {short(decoder)}, allowed: an object {{id: token}}")
     for i, entry in decoder.items():
         _declare(found, where, _token(entry, where), _id(i, where))
-    names = {token.content: token for token in _special(maps)}
+    names = list(_special(maps))
+    rules = {token.content: token for token, *_ in reversed(names)}
     for content, i in ids.items():
         old = found.get(content)
-        token = old[1] if old else names.get(content, AddedToken(content))
+        token = old[1] if old else rules.get(content, AddedToken(content))
         _declare(found, ADDED, token, _id(i, ADDED))
-    for token in names.values():
-        if token.content not in found:
-            _declare(found, "special tokens", token, None)
+    for token, where, has_rules in names:
+        if has_rules or token.content not in found:
+            _declare(found, where, token)
     return found
 
 
 def _special(maps):
-    """Yield the tokens that a file calls special, and refuse renamed ones."""
+    """Yield what files call special: (token, where, whether it has rules)."""
     for name, values in maps.items():
-        for key, value in values.items():
-            where = f"{name}: {key}"
+        keys = [key for key in values if key.endswith("_token")]
+        keys = sorted(keys, key=lambda k: ORDER.index(k) if k in ORDER else len(ORDER))
+        for key in (*keys, *MORE_SPECIAL):
+            entries, where = values.get(key), f"{name}: {key}"
             if key in MORE_SPECIAL:
-                value = list(value.values()) if isinstance(value, dict) else value
-                for entry in _list_of(value, where):
-                    yield _token(entry, where, special=True)
-            elif key.endswith("_token") and isinstance(value, (str, dict)):
-                token = _token(value, where, special=True)
-                if token.content != NAMED.get(key, token.content):
-                    raise BertError(
-                        f"{where} = {short(token.content)}, allowed: {NAMED[key]!r}; "
-                        "a special token of another name cannot be used"
-                    )
-                yield token
+                more = isinstance(entries, dict)
+                entries = _list_of(list(entries.values()) if more else entries, where)
+            else:
+                entries = [entries] if isinstance(entries, (str, dict)) else []
+            for entry in entries:
+                token = _token(entry, where, special=True)
+                yield token, where, isinstance(entry, dict)
 
 
 def _list_of(value, where):
@@ -210,7 +283,7 @@ def _token(entry, where, special=False):
     """Read an added token: a str, or an object with content and rules."""
     entry = {"content": entry} if isinstance(entry, str) and special else entry
     if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
-        raise BertError(f"{where}: {short(entry)}, allowed: an object with a content")
+        raise BertError(f"{where}: {short(entry)}, allowed: a token with its content")
     special = special or entry.get("special", False)
     rules = {"special": special, "normalized": not special}
     rules |= {key: entry[key] for key in FLAGS[1:] if key in entry}
@@ -228,9 +301,10 @@ def _id(value, where):
     return value
 
 
-def _declare(found, where, token, number):
+def _declare(found, where, token, number=None):
     """Enter one token, or compare it with what another file says."""
     old_number, old, old_where = found.setdefault(token.content, (number, token, where))
+    number = old_number if number is None else number
     if (old_number, old) != (number, token):
         a, b = (
             f"id {i}" if old_number != number else ", ".join(_rules(t)) or "no rules"
@@ -246,34 +320,34 @@ def _rules(token):
     return [name for name in FLAGS if getattr(token, name)]
 
 
-def _join(tokens, found):
+def _join(tokens, found, special):
     """Put the new tokens behind the vocabulary: (all tokens, the added)."""
-    vocab = {token: i for i, token in enumerate(tokens)}
-    tokens, added = list(tokens), []
-    order = sorted(
-        found.items(), key=lambda item: (item[1][0] is None, item[1][0] or 0)
-    )
-    for content, (number, token, where) in order:
-        token = token._replace(piece=content in vocab)
-        place = vocab.get(content, len(tokens))
+    ids, added = {token: i for i, token in enumerate(tokens)}, {}
+    in_order = sorted(found.values(), key=lambda f: (f[0] is None, f[0] or 0))
+    for number, token, where in in_order:
+        content, piece = token.content, token.content in ids
+        place = ids.setdefault(content, len(ids))
         if number not in (None, place):
             raise BertError(
                 f"the added token {short(content, 40)} has id {number} in {where}, but "
                 f"the vocabulary asks for {place}"
             )
-        if not token.piece:
-            tokens.append(content)
-        if token != SPECIALS.get(content):
-            added.append(token)
-    return tokens, added
+        added[place] = token._replace(piece=piece)
+    known = as_added(special).values()
+    return list(ids), [added[i] for i in sorted(added) if added[i] not in known]
 
 
 def _note_ignored(settings, whole, notes):
     """Note the keys that say something and are not used."""
     known = {*OPTIONS, *MORE_SPECIAL, "tokenizer_class", "added_tokens_decoder"}
     ignored = [k for k in settings if k not in known and not k.endswith("_token")]
+    for key in ignored:
+        near = did_you_mean(key, {*known, *ROLES} - settings.keys(), 0.9)
+        if near:
+            raise BertError(f"{SETTINGS} has the key {short(key)}{near}")
     notes["ignored"] += [f"{SETTINGS} {k}" for k in ignored if settings[k] is not None]
-    known = {"model", "normalizer", "pre_tokenizer", "added_tokens", "version"}
+    known = {"model", "normalizer", "pre_tokenizer", "post_processor", "added_tokens"}
+    known.add("version")
     ignored = [k for k in whole if k not in known and whole[k] is not None]
     notes["ignored"] += [f"{TOKENIZER} {k}" for k in ignored]
 
@@ -294,8 +368,10 @@ def tokenizer_texts(tokenizer, config):
     settings = {old: getattr(tokenizer, new) for old, new in OPTIONS.items()}
     settings["tokenizer_class"] = "BertTokenizer"
     settings["model_max_length"] = config.max_position_embeddings
+    if tokenizer.special != SPECIAL_TOKENS:
+        settings |= dict(zip(ROLES, tokenizer.special))
     if tokenizer.added:
-        every = SPECIALS | {token.content: token for token in tokenizer.added}
+        every = as_added(tokenizer.special) | {token.content: token for token in tokenizer.added}
         settings["added_tokens_decoder"] = {
             str(tokenizer.vocab[content]): {"content": content}
             | {name: getattr(token, name) for name in FLAGS}
@@ -316,6 +392,6 @@ def check_agrees(tokenizer, config):
         )
     if config.pad_token_id not in (None, tokenizer.pad_token_id):
         raise BertError(
-            f"[PAD] has the id {tokenizer.pad_token_id} in the vocabulary, but "
+            f"{tokenizer.special[0]} has the id {tokenizer.pad_token_id} in the vocabulary, but "
             f"pad_token_id = {config.pad_token_id} in config.json"
         )
