@@ -35,6 +35,40 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
     return input_ids, segment_ids, _mask_or_derived(attention_mask, input_ids, config)
 
 
+def check_texts(encoding, names, config, advice="shorten it"):
+    """Refuse texts that the model cannot take, in the words of who gave them.
+
+    Parameters
+    ----------
+    encoding : Encoding
+        Of one text or pair, or of a batch.
+    names : list of str
+        What the message calls the text of each row.
+    config : BertConfig
+    advice : str
+        What to do about a text that is too long.
+    """
+    require_config(config)
+    most, V = config.max_position_embeddings, config.vocab_size
+    rows = encoding.inputs
+    for i, name in enumerate(names):
+        ids, segments, mask = (array[i] for array in rows.values())
+        if mask.sum() > most:
+            raise BertError(
+                f"{name} has {mask.sum()} tokens, allowed: at most {most}; {advice}"
+            )
+        if segments.max() >= config.type_vocab_size:
+            raise BertError(
+                f"{name}: a pair, but the model has one segment alone "
+                "(config.type_vocab_size = 1); give one text"
+            )
+        if ids.max() >= V:
+            raise BertError(
+                f"{name}: a token has the id {ids.max()}, but the model has {V} "
+                "tokens; the tokenizer belongs to another model"
+            )
+
+
 def check_bert_options(trace, rng, return_attention):
     """Refuse options of ``bert`` that have the wrong type."""
     require_bool("return_attention", return_attention)

@@ -15,6 +15,7 @@ from bert_np.analysis.statistics import (
 from bert_np.config import require_config
 from bert_np.errors import require_bool, require_callable
 from bert_np.fast import fast_bert, prepare
+from bert_np.inputs import check_texts
 from bert_np.model import bert
 from bert_np.tokenizer import check_count
 
@@ -65,6 +66,7 @@ def summarise_heads(
         require_callable("report", report)
     batch_size = check_count(batch_size, "batch_size", 1)
     batch = tokenizer.encode_batch(texts)
+    check_texts(batch, [f"texts[{i}]" for i in range(len(texts))], config)
     lengths = batch.attention_mask.sum(axis=1)
     N, total = len(lengths), int(lengths.sum())
     order = np.argsort(-lengths, kind="stable")  # what is too long fails at once

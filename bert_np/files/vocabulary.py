@@ -245,14 +245,15 @@ def _declared(maps, whole, ids):
     for i, entry in decoder.items():
         _declare(found, where, _token(entry, where), _id(i, where))
     names = list(_special(maps))
-    rules = {token.content: token for token, *_ in reversed(names)}
+    # A mere name says nothing about rules that stand elsewhere.
+    rules = {token.content: token for token, *_ in sorted(names, key=lambda n: n[2])}
     for content, i in ids.items():
         old = found.get(content)
         token = old[1] if old else rules.get(content, AddedToken(content))
         _declare(found, ADDED, token, _id(i, ADDED))
     for token, where, has_rules in names:
         if has_rules or token.content not in found:
-            _declare(found, where, token)
+            _declare(found, where, token if has_rules else rules[token.content])
     return found
 
 
@@ -371,7 +372,9 @@ def tokenizer_texts(tokenizer, config):
     if tokenizer.special != SPECIAL_TOKENS:
         settings |= dict(zip(ROLES, tokenizer.special))
     if tokenizer.added:
-        every = as_added(tokenizer.special) | {token.content: token for token in tokenizer.added}
+        every = as_added(tokenizer.special) | {
+            token.content: token for token in tokenizer.added
+        }
         settings["added_tokens_decoder"] = {
             str(tokenizer.vocab[content]): {"content": content}
             | {name: getattr(token, name) for name in FLAGS}
@@ -392,6 +395,6 @@ def check_agrees(tokenizer, config):
         )
     if config.pad_token_id not in (None, tokenizer.pad_token_id):
         raise BertError(
-            f"{tokenizer.special[0]} has the id {tokenizer.pad_token_id} in the vocabulary, but "
-            f"pad_token_id = {config.pad_token_id} in config.json"
+            f"{tokenizer.special[0]} has the id {tokenizer.pad_token_id} in the "
+            f"vocabulary, but pad_token_id = {config.pad_token_id} in config.json"
         )

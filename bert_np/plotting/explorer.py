@@ -14,7 +14,6 @@ from bert_np.plotting.checks import check_integer
 from bert_np.plotting.figure import in_words
 from bert_np.plotting.html import escape_formulas, join, tag
 from bert_np.plotting.labels import token_text
-from bert_np.plotting.preparation import ENDS
 
 RUN = "Run this cell for the controls."
 TOP = 5  # guesses for each masked token
@@ -230,7 +229,7 @@ def renew_buttons(controls, model, redraw):
     buttons = [
         w.ToggleButton(
             description=token_text(token),
-            disabled=token in ENDS,
+            disabled=token in model[2].special[2:4],
             tooltip=f"mask token {i}",
             layout={"width": "auto"},
         )

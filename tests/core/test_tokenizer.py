@@ -149,6 +149,87 @@ def test_special_tokens_typed_in_a_text():
     assert len(SMALL.encode("a[MASK]b", allow_special=False).tokens) == 7
 
 
+# Words given as a list, and special tokens of other names
+
+LIST = ["Un", "don't", "[MASK]", "", "the cat", "  ", "plays a\u200b", "\u0301", "x"]
+# From transformers 5.24: the pieces of LIST, their words and their places.
+LISTED = [
+    ("un", 0, (0, 2)),
+    ("[UNK]", 1, (0, 3)),
+    ("'", 1, (3, 4)),
+    ("[UNK]", 1, (4, 5)),
+    ("[MASK]", 2, (0, 6)),
+    ("the", 4, (0, 3)),
+    ("cat", 4, (4, 7)),
+    ("[UNK]", 6, (0, 5)),
+    ("a", 6, (6, 7)),
+    ("[UNK]", 8, (0, 1)),
+]
+
+
+def test_words_of_a_list_are_cut_one_by_one_and_numbered():
+    found = SMALL.encode(LIST, is_split_into_words=True)
+    pieces = zip(found.tokens, found.word_ids, found.offsets)
+    ends = ("[CLS]", None, (0, 0)), ("[SEP]", None, (0, 0))
+    assert list(pieces) == [ends[0], *LISTED, ends[1]]
+    batch = SMALL.encode_batch([["a"], (["b", "ab"], ["c"])], is_split_into_words=True)
+    assert batch.tokens[1] == ["[CLS]", "b", "a", "##b", "[SEP]", "c", "[SEP]"]
+    assert batch.word_ids[1] == [None, 0, 1, 1, None, 0, None]
+    assert batch.word_ids[0] == [None, 0] + [None] * 5
+
+
+def test_words_of_a_text_are_those_of_the_basic_split():
+    found = SMALL.encode("unplayable a[MASK]c. ", "[SEP]b")
+    words = ["un", "##play", "##able", "a", "[MASK]", "c", ".", "[SEP]"]
+    assert found.tokens[1:9] == words
+    assert found.word_ids == [None, 0, 0, 0, 1, 2, 3, 4, None, 0, 1, None]
+
+
+NAMES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+RENAMED = Tokenizer.from_tokens([*reversed(NAMES), *WORDS.split()], special=NAMES)
+
+
+def test_special_tokens_may_have_other_names():
+    found = RENAMED.encode("a<mask>b [MASK] zz", "</s>c")
+    unk = ["[", "mask", "]", "<unk>"]
+    assert found.tokens == [
+        "<s>",
+        "a",
+        "<mask>",
+        "b",
+        *unk,
+        "</s>",
+        "</s>",
+        "c",
+        "</s>",
+    ]
+    plain = SMALL.encode("a[MASK]b [mask] zz", "[SEP]c")
+    assert found.input_ids.tolist() == plain.input_ids.tolist()
+    batch = RENAMED.encode_batch(["a", "a b"])
+    assert batch.tokens[0] == ["<s>", "a", "</s>", "<pad>"]
+    assert (
+        batch.input_ids.tolist() == SMALL.encode_batch(["a", "a b"]).input_ids.tolist()
+    )
+    assert RENAMED.tokenize("a<mask>", allow_special=False)[1] == "<unk>"
+    assert RENAMED.decode(found.input_ids, skip_special=True) == "a b [ mask ] c"
+    assert pickle.loads(pickle.dumps(RENAMED)) == RENAMED != SMALL
+
+
+@pytest.mark.parametrize(
+    "special, message",
+    [
+        ("[PAD]", "special = '\\[PAD\\]', allowed: five str"),
+        (NAMES[:4], "allowed: five str, the names of"),
+        ((*NAMES[:4], 5), "allowed: five str, the names of"),
+        ((*NAMES[:4], "<s>"), "allowed: five different tokens"),
+        ((*NAMES[:4], "[MASK]"), r"tokens lacks \[MASK\]; needed are <pad> <unk> <s>"),
+    ],
+)
+def test_five_different_names_of_the_vocabulary_are_needed(special, message):
+    with pytest.raises(BertError, match=message):
+        Tokenizer.from_tokens(RENAMED.tokens, special=special)
+
+
 @pytest.mark.parametrize(
     "sizes, room, wanted",
     [
@@ -205,6 +286,7 @@ def test_a_row_of_a_batch_is_the_single_encoding_and_padding(texts, extra, max_l
             assert getattr(batch, name)[i].tolist() == wanted
         assert batch.tokens[i] == row.tokens + ["[PAD]"] * rest
         assert batch.offsets[i] == row.offsets + [(0, 0)] * rest
+        assert batch.word_ids[i] == row.word_ids + [None] * rest
 
 
 @quick
@@ -254,6 +336,20 @@ def test_decoded_text_encodes_to_the_same_ids(text):
         (lambda: SMALL.encode(None), "^text must be a str, got NoneType"),
         (lambda: SMALL.tokenize(["a"]), "^text must be a str, got list"),
         (lambda: SMALL.encode("a", 3), "^pair must be a str, got int"),
+        (lambda: SMALL.encode(["a"]), "^text .* got list; .* pass is_split_into_words"),
+        (
+            lambda: SMALL.encode("a", is_split_into_words=True),
+            "^text must be a list of words with is_split_into_words=True, got str",
+        ),
+        (
+            lambda: SMALL.encode(["a", 3], is_split_into_words=True),
+            r"^text\[1\] must be a str, got int",
+        ),
+        (
+            lambda: SMALL.encode(["a"], "b", is_split_into_words=True),
+            "^pair must be a list of words",
+        ),
+        (lambda: SMALL.encode("a", is_split_into_words=1), "^is_split_into_words = 1"),
         (lambda: SMALL.encode("ab\ud800"), r"^text\[2\] is U\+D800, a lone surrogate"),
         (lambda: SMALL.encode("a", "\udfff"), r"^pair\[0\] is U\+DFFF"),
         (lambda: SMALL.tokenize("\ud800"), r"^text\[0\] is U\+D800"),

@@ -55,26 +55,27 @@ def reference(tokens, **rules):
 
 
 def their_encode(made, text, pair, max_length, truncation, allow_special):
-    """(ids, segments, offsets), or "error"."""
+    """(ids, segments, offsets, words), or "error"; of lists of words too."""
     made.encode_special_tokens = not allow_special
     made.no_truncation()
     if max_length is not None:
         made.enable_truncation(max_length, strategy=truncation)
     try:
-        found = made.encode(text, pair or None)
+        found = made.encode(text, pair or None, isinstance(text, list))
     except Exception as error:
         assert "Truncation error" in str(error)
         return "error"
-    return found.ids, found.type_ids, found.offsets
+    return found.ids, found.type_ids, found.offsets, found.word_ids
 
 
 def our_encode(tokenizer, *arguments):
     try:
-        found = tokenizer.encode(*arguments)
+        found = tokenizer.encode(*arguments, isinstance(arguments[0], list))
     except BertError as error:
         assert "truncation" in str(error)
         return "error"
-    return found.input_ids.tolist(), found.segment_ids.tolist(), found.offsets
+    ids, segments = found.input_ids.tolist(), found.segment_ids.tolist()
+    return ids, segments, found.offsets, found.word_ids
 
 
 def is_stable(code):
@@ -147,18 +148,19 @@ def test_any_text_is_encoded_and_decoded_alike(minilm, rules, examples):
     ours, theirs = Tokenizer.from_tokens(tokens, **rules), reference(tokens, **rules)
     text = texts(tokens).map(lambda text: text.translate(stable))
 
+    words = st.lists(text, max_size=4)
+
     @settings(max_examples=examples, deadline=None)
     @given(
-        text,
-        st.none() | text,
+        st.tuples(text, st.none() | text) | st.tuples(words, st.none() | words),
         # Where no token is left to a text, HuggingFace returns none at all.
         st.none() | st.integers(4, 24),
         st.sampled_from(TRUNCATIONS),
         st.booleans(),
         st.lists(st.integers(0, len(tokens) - 1), max_size=12),
     )
-    def run(text, pair, max_length, truncation, flag, ids):
-        arguments = text, pair, max_length, truncation, flag
+    def run(both, max_length, truncation, flag, ids):
+        arguments = *both, max_length, truncation, flag
         assert our_encode(ours, *arguments) == their_encode(theirs, *arguments)
         assert ours.decode(ids, flag) == theirs.decode(ids, flag)
 
@@ -197,7 +199,7 @@ def test_added_tokens_are_cut_out_alike(rules, examples):
     import tokenizers
 
     @settings(max_examples=examples, deadline=None)
-    @given(ADDED, ADDED_TEXTS, st.booleans())
+    @given(ADDED, ADDED_TEXTS | st.lists(ADDED_TEXTS, max_size=3), st.booleans())
     def run(added, text, flag):
         added = [t._replace(piece=t.content in PIECES) for t in added]
         tokens = [*PIECES, *(t.content for t in added if not t.piece)]

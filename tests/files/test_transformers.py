@@ -340,6 +340,48 @@ LISTS = [["[E1]", "[/E1]", "covid", "New York", "##m"], ["COVID", "é", "<x>"], 
 TEXTS = ["The [E1]covid[/E1] in new york, COVID", "a the[e1]a[MASK] <x>É [/E1", "them"]
 
 
+RENAMED = {"mask_token": "<mask>", "pad_token": "<PAD>", "cls_token": "<s>"}
+
+
+@pytest.mark.parametrize("saved_by", ["transformers", "bert_np", "old files"])
+@pytest.mark.parametrize("names", [*(dict([p]) for p in RENAMED.items()), RENAMED])
+def test_special_tokens_of_other_names(transformers, tmp_path, names, saved_by):
+    import tokenizers
+
+    vocab = {token: i for i, token in enumerate(TOKENS)}
+    given = {
+        key: tokenizers.AddedToken(name, lstrip=True, special=True, normalized=False)
+        for key, name in names.items()
+    }
+    their = transformers.BertTokenizer(vocab=vocab, **given)
+    folder = make(tmp_path / "a", pad_token_id=None)
+    their.save_pretrained(folder)
+    if saved_by == "old files":
+        (folder / "tokenizer.json").unlink()
+        (folder / "vocab.txt").write_text("".join(f"{t}\n" for t in TOKENS))
+        entry = {"lstrip": True, "rstrip": False, "single_word": False}
+        entries = {key: entry | {"content": name} for key, name in names.items()}
+        (folder / "special_tokens_map.json").write_text(json.dumps(entries))
+    if saved_by == "bert_np":
+        model = load_checkpoint(folder)
+        folder = tmp_path / "b"
+        save_pretrained(folder, *model)
+    found = load_checkpoint(folder).tokenizer
+    their = transformers.AutoTokenizer.from_pretrained(folder)
+    for text in ["a <mask>the [MASK] <s>a[CLS]", "é  <PAD>[PAD] [SEP]", "<pad> <MASK>"]:
+        wanted = their(text, "a", return_offsets_mapping=True)
+        encoding = found.encode(text, "a")
+        assert encoding.input_ids.tolist() == wanted["input_ids"]
+        assert encoding.offsets == wanted["offset_mapping"]
+        assert encoding.word_ids == wanted.word_ids()
+        for skip in (True, False):
+            decoded = their.decode(encoding.input_ids, skip_special_tokens=skip)
+            assert found.decode(encoding.input_ids, skip) == decoded
+    wanted = their(["a", "a the"], padding=True)["input_ids"]
+    assert found.encode_batch(["a", "a the"]).input_ids.tolist() == wanted
+    assert found.mask_token_id == their.mask_token_id
+
+
 @pytest.mark.parametrize("words", LISTS, ids=str)
 @pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("source", ["transformers", "bert_np", "old files"])

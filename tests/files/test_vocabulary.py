@@ -60,6 +60,58 @@ def test_a_token_of_the_vocabulary_keeps_its_id_and_its_pieces(tmp_path):
     )
 
 
+# ----------------------------------------------- special tokens by other names
+NAMES = ("<pad>", "[UNK]", "<s>", "[SEP]", "<mask>")
+RENAMED = VOCAB.replace("[PAD]", "<pad>").replace("[CLS]", "<s>")
+ASKED = {"pad_token": "<pad>", "cls_token": "<s>", "mask_token": "<mask>"}
+WITH_RULES = ASKED | {"mask_token": SPEC | {"content": "<mask>", "lstrip": True}}
+ENDS = {"type": "BertProcessing", "cls": ["<s>", 2], "sep": ["[SEP]", 3]}
+
+
+def said_in_whole(vocab, **changes):
+    ids = {token: i for i, token in enumerate(vocab.split())}
+    values = {"model": WHOLE["model"] | {"vocab": ids}, "post_processor": ENDS}
+    return WHOLE | values | {"padding": {"pad_token": "<pad>"}} | changes
+
+
+IN_PLACE = RENAMED.replace("[MASK]", "<mask>")
+RENAMINGS = [
+    {"vocab": IN_PLACE, "settings": ASKED},
+    {"vocab": IN_PLACE, "special": WITH_RULES, "settings": ASKED},
+    {"vocab": None, "whole": said_in_whole(IN_PLACE), "settings": ASKED},
+    {"vocab": None, "whole": said_in_whole(IN_PLACE), "special": ASKED},
+    {"vocab": RENAMED, "settings": ASKED},
+    {"vocab": RENAMED, "added": {"<mask>": 10}, "special": ASKED},
+]
+
+
+@pytest.mark.parametrize("files", RENAMINGS, ids=range(len(RENAMINGS)))
+def test_special_tokens_have_the_names_that_a_file_gives(tmp_path, files):
+    model = accept(put(tmp_path / "a", **files))[0]
+    tokenizer, mask = model.tokenizer, 4 if files["vocab"] != RENAMED else 10
+    assert tokenizer.special == NAMES and tokenizer.mask_token_id == mask
+    found = tokenizer.encode("a <mask>the [MASK]")
+    assert found.input_ids.tolist() == [2, 5, mask, 7, 1, 1, 1, 3]
+    lstrip = "content" in str(files.get("special"))
+    assert found.offsets[2] == (1 if lstrip else 2, 8)
+    save_pretrained(tmp_path / "b", *model)
+    assert load_checkpoint(tmp_path / "b").tokenizer == tokenizer
+
+
+def template(cls, *rest):
+    tokens = [{"SpecialToken": {"id": cls, "type_id": 0}}, *rest]
+    tokens += [{"Sequence": {"id": "A", "type_id": 0}}]
+    tokens += [{"SpecialToken": {"id": "[SEP]", "type_id": 0}}]
+    second = [{"Sequence": {"id": "B", "type_id": 1}}]
+    second += [{"SpecialToken": {"id": "[SEP]", "type_id": 1}}]
+    return {"type": "TemplateProcessing", "single": tokens, "pair": tokens + second}
+
+
+def test_a_template_of_special_tokens_is_read(tmp_path):
+    tokenizer = accept(put(tmp_path, **whole(post_processor=template("[CLS]"))))[0][2]
+    assert tokenizer.encode("a").tokens == ["[CLS]", "a", "[SEP]"]
+
+
 def whole(**changes):
     return {"whole": WHOLE | changes}
 
@@ -80,10 +132,52 @@ REFUSED = [
     ("a gap", {"added": {"[E1]": 12}}, "id 12 in added_tokens.json", "asks for 10"),
     ("another id", {"added": {"the": 10}}, "'the' has id 10", "asks for 7"),
     ("no id", {"added": {"the": None}}, "id None", "added_tokens.json"),
-    ("renamed", settings(mask_token="<mask>"), "mask_token = '<mask>'", "'[MASK]'"),
+    (
+        "two names",
+        settings(mask_token="<mask>") | {"special": {"mask_token": "[MASK]"}},
+        "tokenizer_config.json: mask_token is '<mask>'",
+        "special_tokens_map.json: mask_token is '[MASK]'; correct the wrong one",
+    ),
+    (
+        "another [UNK]",
+        settings(unk_token="<unk>") | whole(),
+        "unk_token is '<unk>', but tokenizer.json: model.unk_token is '[UNK]'",
+    ),
+    (
+        "another [CLS]",
+        settings(cls_token="[CLS]") | whole(post_processor=ENDS),
+        "cls_token is '[CLS]', but tokenizer.json: post_processor cls_token is '<s>'",
+    ),
+    (
+        "another [PAD]",
+        settings(pad_token="[PAD]") | whole(padding={"pad_token": "a"}),
+        "pad_token is '[PAD]', but tokenizer.json: padding.pad_token is 'a'",
+    ),
+    (
+        "rules of names",
+        settings(**DECODER) | {"special": {"bos_token": E1 | {"rstrip": True}}},
+        "normalized in tokenizer_config.json",
+        "rstrip in special_tokens_map.json: bos_token",
+    ),
+    ("one for two", settings(mask_token="[UNK]"), "unk_token and mask_token", "diff"),
+    ("not there", settings(unk_token="<unk>"), "vocab.txt lacks <unk>"),
+    ("no name", settings(mask_token=None), "config.json: mask_token: None", "allowed"),
+    (
+        "a template of its own",
+        whole(
+            post_processor=template("[CLS]", {"Sequence": {"id": "A", "type_id": 0}})
+        ),
+        "vocab.txt is",
+        "tokenizer.json: post_processor = {'ty",
+    ),
+    (
+        "near key",
+        settings(do_lowercase=False),
+        "config.json has the key 'do_lowercase'; did you mean 'do_lower_case'?",
+    ),
     ("no list", {"special": {"extra_special_tokens": "x"}}, "= 'x', allowed: a list"),
     ("no object", settings(added_tokens_decoder=[1]), "added_tokens_decoder = [1]"),
-    ("no content", whole(added_tokens=[{"id": 3}]), "allowed: an object with"),
+    ("no content", whole(added_tokens=[{"id": 3}]), "allowed: a token with"),
     ("no rule", whole(added_tokens=[E1 | {"id": 10, "rstrip": 1}]), "true or false"),
     (
         "two vocabularies",
