@@ -22,17 +22,21 @@ def short(value, limit=60):
 def did_you_mean(name, known, cutoff=0.82):
     """Return "; did you mean 'toy'?" for the nearest known name, or "".
 
-    Only letters and digits count, whatever their case.
+    Only letters and digits count, whatever their case. A dict gives for
+    each spelling what is suggested.
 
     >>> did_you_mean("Hidden-act", ["hidden_size", "hidden_act"])
     "; did you mean 'hidden_act'?"
     """
     from difflib import get_close_matches  # `import bert_np` stays quick
 
-    plain = {re.sub(r"[\W_]", "", k.lower()): k for k in known}
-    given = re.sub(r"[\W_]", "", name.lower())
-    near = get_close_matches(given, plain, n=1, cutoff=cutoff)
-    return f"; did you mean {short(plain[near[0]])}?" if near else ""
+    def plain(text):
+        return re.sub(r"[\W_]", "", text.lower())
+
+    known = known if isinstance(known, dict) else {k: k for k in known}
+    plainly = {plain(spelling): meant for spelling, meant in known.items()}
+    near = get_close_matches(plain(name), plainly, n=1, cutoff=cutoff)
+    return f"; did you mean {short(plainly[near[0]])}?" if near else ""
 
 
 def require_bool(name, value):

@@ -23,7 +23,7 @@ TOKEN = re.compile(r'(?!.*\.\.)[\w."-]+', re.ASCII)
 def fetch_from_hub(name):
     """Return a model's folder in the hub's cache, downloading it if needed."""
     try:
-        for repo in _spellings(name):
+        for repo in spellings(name):
             folder = _cached(repo)
             if folder is not None:
                 return folder
@@ -36,7 +36,7 @@ def fetch_from_hub(name):
         raise BertError(_explain(error, name)) from error
 
 
-def _spellings(name):
+def spellings(name):
     """Return the names under which a model may lie in the cache.
 
     Google's BERTs had no owner at first, so that bert-base-uncased and

@@ -16,9 +16,9 @@ from bert_np.config import (
     check_pooling,
     read_json,
 )
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, did_you_mean, short
 from bert_np.files.vocabulary import TOKENIZER_FILES
-from bert_np.files.weights import INDEX, own_file, read_object
+from bert_np.files.weights import INDEX, few_names, own_file, read_object
 
 MODULES, POOLING = "modules.json", "1_Pooling"
 OLD_KEYS = {
@@ -74,6 +74,10 @@ def _pooling_folder(folder):
 
 def _pooling(values, where):
     """Read the pooling's config.json, in its old or its new form."""
+    for key in values.keys() - OLD_KEYS.keys() - {"pooling_mode"}:
+        near = did_you_mean(key, [*OLD_KEYS], 0.93)
+        if near or (key.startswith("pooling_mode") and values[key]):
+            raise BertError(f"{where} has the key {short(key)}, no known pooling{near}")
     modes = values.get("pooling_mode")
     if modes is None:
         modes = [way for key, way in OLD_KEYS.items() if values.get(key)] or ["mean"]
@@ -104,8 +108,13 @@ def note_labels(values, config, parts, notes):
 
 
 def note_other_files(folder, notes):
-    """Note the JSON files of the folder that nobody reads."""
+    """Note the JSON files that nobody reads, and refuse misspelled names."""
     known = {"config.json", MODULES, INDEX, *TOKENIZER_FILES}
+    absent = [n for n in (*known, POOLING) if not os.path.lexists(folder / n)]
+    for name in few_names(folder):
+        near = did_you_mean(name, absent, 0.93) if name not in known else ""
+        if near:
+            raise BertError(f"{name} is no file of a model{near} Rename or remove it")
     with suppress(OSError):  # a folder may be read but not listed
         names = {name for name in os.listdir(folder) if name.endswith(".json")}
         notes["ignored"] += sorted(names - known)

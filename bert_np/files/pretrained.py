@@ -24,16 +24,22 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from bert_np.errors import BertError
+from bert_np.errors import MESSAGE_LIMIT, BertError, did_you_mean, short
 from bert_np.files.checkpoint import (
     PARTIAL,
     format_report,
     load_checkpoint,
     remove_leftovers,
 )
-from bert_np.files.hub import TEXT_FILES, fetch_command, fetch_from_hub, file_digest
+from bert_np.files.hub import (
+    TEXT_FILES,
+    fetch_command,
+    fetch_from_hub,
+    file_digest,
+    spellings,
+)
 from bert_np.files.vocabulary import SETTINGS, VOCAB
-from bert_np.files.weights import INDEX, WEIGHTS
+from bert_np.files.weights import INDEX, WEIGHTS, few_names
 from bert_np.parameters import keep_freed_memory
 
 
@@ -83,6 +89,27 @@ HUB_NAME = re.compile(
 )
 # Models that are part of the package.
 PACKAGED = {"toy": Path(__file__).parents[1] / "models" / "toy"}
+# Names that one which is not found may have meant, and short forms of two.
+WELL_KNOWN = (
+    *PACKAGED,
+    MINILM.name,
+    MINILM.hub_name,
+    "sentence-transformers/all-MiniLM-L12-v2",
+    *(
+        f"google-bert/bert-{kind}"
+        for kind in ("base-uncased", "base-cased", "large-uncased", "large-cased")
+    ),
+    "google-bert/bert-base-multilingual-cased",
+    "google-bert/bert-base-chinese",
+    "google-bert/bert-base-german-cased",
+)
+SHORT_FORMS = {
+    "MiniLM": MINILM.name,
+    "MiniLM-L6": MINILM.name,
+    "BERT": "google-bert/bert-base-uncased",
+    "BERT-Base": "google-bert/bert-base-uncased",
+    "BERT-Large": "google-bert/bert-large-uncased",
+}
 
 
 # ------------------------------------------------------------- the names
@@ -149,14 +176,44 @@ def _find(name):
     if is_path or not HUB_NAME.fullmatch(text):
         kind = "is an address" if "://" in text else "is no folder"
         raise BertError(
-            f"name_or_folder = {text!r} {kind}, allowed: a folder, {MINILM.name!r}, "
-            "'toy', or a name on the hub such as 'google-bert/bert-base-uncased'"
+            f"name_or_folder = {short(text)} {kind}, allowed: a folder, "
+            f"{MINILM.name!r}, 'toy', or a name on the hub such as "
+            f"'google-bert/bert-base-uncased'{_near_name(text)}"
         )
     if text in PACKAGED:
         return PACKAGED[text]
     if text in (MINILM.name, MINILM.hub_name):
         return fetch_pinned(MINILM, cache_folder())
-    return fetch_from_hub(text)
+    try:
+        return fetch_from_hub(text)
+    except BertError as error:
+        near = _near_name(text)
+        if not near:
+            raise
+        reason, found, command = str(error).partition("; with a network")
+        whole = f"{reason}{near} Otherwise,{found[1:]}{command}" if found else ""
+        fits = 0 < len(whole) <= MESSAGE_LIMIT
+        raise BertError(whole if fits else f"{reason}{near}") from error
+
+
+def _near_name(text):
+    """Return "; did you mean 'toy'?" for a well-known name or folder near by.
+
+    A name with an owner may only mean one with an owner.
+    """
+    if set(spellings(text)) & {*WELL_KNOWN}:
+        return ""
+    known = {name: name for name in WELL_KNOWN}
+    if "/" not in text:
+        known = {name.rpartition("/")[2]: name for name in reversed(WELL_KNOWN)}
+        known |= SHORT_FORMS
+    parent = Path(os.path.expanduser(text)).parent
+    for name in few_names(parent):
+        with contextlib.suppress(OSError):
+            if (parent / name / "config.json").is_file():
+                known[str(parent / name)] = str(parent / name)
+    cutoff = 0.85 if "/" in text else 0.75
+    return did_you_mean(os.path.expanduser(text), known, cutoff)
 
 
 def _path_text(argument, value):

@@ -8,10 +8,11 @@ process. Nothing is ever unpickled.
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from bert_np.config import parse_json, read_json
-from bert_np.errors import BertError
+from bert_np.errors import BertError, did_you_mean
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\.safetensors")
@@ -74,8 +75,23 @@ def own_file(folder, name):
         raise BertError(f"{name} is a link that leaves the folder; put the file there")
     if not os.path.isfile(path):
         found = "is not a readable file" if os.path.lexists(path) else "is missing"
-        raise BertError(f"{name} {found} in the folder {str(folder)!r}")
+        near = "" if SHARD.fullmatch(name) else _near_file(folder, name)
+        raise BertError(f"{name} {found} in the folder {str(folder)!r}{near}")
     return path
+
+
+def _near_file(folder, name):
+    """Return the advice to rename a file that has almost this name, or ""."""
+    near = did_you_mean(name, few_names(folder))
+    return f"{near} Rename it" if near else ""
+
+
+def few_names(folder):
+    """List a folder's files, or none if there are very many."""
+    with suppress(OSError, ValueError):
+        names = sorted(os.listdir(folder))
+        return names if len(names) <= 1000 else []
+    return []
 
 
 def read_object(folder, name):
@@ -102,7 +118,8 @@ def read_headers(folder):
     if other:
         name = min(other, key=lambda n: (not n.startswith("pytorch_model"), n))
         raise BertError(f"{name[:32]} cannot be read, only {WEIGHTS}: {_remedy(name)}")
-    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}")
+    near = _near_file(folder, WEIGHTS)
+    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}{near}")
 
 
 def _remedy(name):

@@ -48,6 +48,7 @@ RIGHT |= {"name_or_folder": "toy", "folder": "new", "words": ["a", "b"], "length
 RIGHT |= dict.fromkeys("qkv", MAPS[0, 0, 0]) | {"query": 1, "points": {"a": (1, 1)}}
 RIGHT |= {"measures": {"entropy": np.ones((2, 3))}, "bandwidth": 1.0, "products": 1.0}
 RIGHT |= {"message": "no", "segment_ids": 0 * IDS, "offsets": [(0, 1)] * 5}
+RIGHT |= {"word_ids": [None] * 5}
 RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}
 BATCH |= {"mlm_labels": np.where(IDS == 7, 5, -100), "nsp_labels": np.array([0, 1])}

@@ -211,7 +211,8 @@ def test_added_tokens_are_cut_out_alike(rules, examples):
         arguments = text, None, None, "longest_first", flag
         found = our_encode(ours, *arguments)
         assert found == their_encode(theirs, *arguments)
-        assert ours.encode(*arguments).tokens == list(map(theirs.id_to_token, found[0]))
+        tokens = ours.encode(*arguments, isinstance(text, list)).tokens
+        assert tokens == list(map(theirs.id_to_token, found[0]))
         assert ours.decode(found[0]) == theirs.decode(found[0], False)
 
     run()

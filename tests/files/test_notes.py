@@ -61,6 +61,17 @@ REFUSED = [
         "1_Pooling/config.json: pooling = 'best+3', allowed",
     ),
     (
+        "near key",
+        {"asks": {"pooling_mode_cls_tokens": True}},
+        "has the key 'pooling_mode_cls_tokens'",
+        "did you mean 'pooling_mode_cls_token'?",
+    ),
+    (
+        "unknown key",
+        {"asks": {"pooling_mode_best": True}},
+        "1_Pooling/config.json has the key 'pooling_mode_best', no known pooling",
+    ),
+    (
         "two poolings",
         {"asks": {"pooling_mode": "max"}, "pooling": "cls"},
         "'cls' in config.json, but 'max' in 1_Pooling",
@@ -78,6 +89,46 @@ def test_a_model_is_not_saved_beside_the_pooling_of_another(tmp_path):
     folder = put(tmp_path / "b", {"pooling_mode": "cls"})
     with pytest.raises(BertError, match="= 'mean', but .* is 'cls'; remove that"):
         save_pretrained(folder, params, config)
+
+
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("tokenizer-config.json", "tokenizer_config.json"),
+        ("Vocab.txt", "vocab.txt"),
+        ("vocab (1).txt", "vocab.txt"),
+        ("special_token_map.json", "special_tokens_map.json"),
+        ("module.json", "modules.json"),
+    ],
+)
+def test_a_misspelled_file_is_not_passed_over(tmp_path, name, meant):
+    if (tmp_path / name).exists() or (tmp_path / meant).exists():
+        pytest.skip("names that differ in case are one here")
+    folder = make(tmp_path, files={name: "{}"})
+    if (folder / meant).exists():
+        pytest.skip("names that differ in case are one here")
+    message = refuse(folder, name, f"did you mean {meant!r}? Rename or remove it")
+    assert message.startswith(f"{name} is no file of a model")
+
+
+def test_other_files_do_not_count_as_misspelled(tmp_path):
+    names = ["generation_config.json", "tokenizer_old.json", "vocab.json", "README.md"]
+    names += ["config_sentence_transformers.json", "training_args.bin", "merges.txt"]
+    accept(make(tmp_path, files=dict.fromkeys(names, "{}")))
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+@pytest.mark.parametrize("name", ["{}", "bert_{}", "My {}"])
+def test_a_missing_file_may_have_almost_its_name(tmp_path, missing, name):
+    folder = make(tmp_path)
+    near = name.format(missing.title() if name == "{}" else missing)
+    (folder / missing).rename(folder / near)
+    if (folder / missing).exists():
+        pytest.skip("names that differ in case are one here")
+    words = f"{missing} is missing", f"; did you mean {near!r}? Rename it"
+    refuse(folder, *words)
+    (folder / near).rename(folder / missing)
+    accept(folder)
 
 
 def test_modules_must_be_a_list(tmp_path):

@@ -87,6 +87,52 @@ def test_what_the_cache_holds_whole_is_cached(monkeypatch, tmp_path):
     assert pretrained.is_cached()
 
 
+NEAR = [
+    ("all-MiniLM-L6-v3", "all-MiniLM-L6-v2"),
+    ("bert-base-uncase", "google-bert/bert-base-uncased"),
+    ("Toy", "toy"),
+    ("minilm", "all-MiniLM-L6-v2"),
+    ("BERT-base", "google-bert/bert-base-uncased"),
+    ("google-bert/bert-base-uncase", "google-bert/bert-base-uncased"),
+    ("all-MiniLM-L12-v2", "sentence-transformers/all-MiniLM-L12-v2"),
+    ("all MiniLM L6 v2", "all-MiniLM-L6-v2"),
+    ("modle", "model"),
+    ("deep/modle", "deep/model"),
+    (Path("modle"), "model"),
+    ("bert-base-uncased", None),
+    ("owner/bert-base-uncased", None),
+    ("gpt2", None),
+]
+
+
+@pytest.mark.parametrize("name, meant", NEAR, ids=str)
+@pytest.mark.parametrize("reason", ["is no model", "failed; with a network, run: X"])
+def test_a_name_that_is_not_found_suggests_a_near_one(
+    folder, tmp_path, monkeypatch, name, meant, reason
+):
+    def refuse(text):
+        raise BertError(f"{text!r} {reason}")
+
+    monkeypatch.setattr(pretrained, "fetch_from_hub", refuse)
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(folder, tmp_path / "deep" / "model")
+    message = message_of(fetch, name)
+    if meant is None:
+        assert message == f"{name!r} {reason}"
+    else:
+        assert f"; did you mean {meant!r}?" in message
+        if "run" in reason and message.startswith("'"):
+            assert message.endswith("? Otherwise, with a network, run: X")
+
+
+def test_a_long_message_gives_the_near_name_alone(monkeypatch):
+    def refuse(text):
+        raise BertError(f"{text!r} failed; with a network, run: {'x' * 250}")
+
+    monkeypatch.setattr(pretrained, "fetch_from_hub", refuse)
+    assert message_of(fetch, "Toy") == "'Toy' failed; did you mean 'toy'?"
+
+
 @pytest.mark.parametrize(
     "platform, variable, expected",
     [
