@@ -179,7 +179,7 @@ def make_batch(rng, grammar, rate):
     # In order of length, so that the parts of a step have little padding.
     order = np.argsort(batch["attention_mask"].sum(axis=1), kind="stable")
     batch = {name: array[order] for name, array in batch.items()}
-    rates = np.full(batch["input_ids"].shape, rate)
+    rates = np.full(batch["input_ids"].shape, float(rate))
     # In this random order the last target of a passage wins. It is only one,
     # because "the [MASK] [MASK]" could not be answered.
     chosen = dict(rng.permutation(find_targets(batch, grammar)).tolist())

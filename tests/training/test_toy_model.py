@@ -95,11 +95,26 @@ def test_the_start_is_random_but_for_positions_keys_and_outputs():
 
 def test_one_determined_word_per_passage_is_masked_more_often():
     rng = np.random.default_rng(0)
-    batches = [toy_model.make_batch(rng, GRAMMAR, rate=0.1) for _ in range(10)]
+    asked = np.concatenate(
+        [
+            (toy_model.make_batch(rng, GRAMMAR, rate=0)["mlm_labels"] != -100).sum(
+                axis=1
+            )
+            for _ in range(10)
+        ]
+    )
+    with_target = np.unique([row for row, _ in find_targets(BATCH, GRAMMAR)]).size / 400
+    assert set(asked) == {0, 1}
+    assert asked.mean() == pytest.approx(toy_model.SKILL_RATE * with_target, abs=0.06)
+
+
+def test_other_words_are_masked_at_the_rate_of_the_phase():
+    rng = np.random.default_rng(0)
+    batches = [toy_model.make_batch(rng, GRAMMAR, rate=0.3) for _ in range(10)]
     labels = sum((batch["mlm_labels"] != -100).sum() for batch in batches)
     tokens = sum((batch["attention_mask"].sum(axis=1) - 2).sum() for batch in batches)
-    beyond = labels - 0.1 * tokens
-    assert 0.3 < beyond / (10 * toy_model.BATCH) < toy_model.SKILL_RATE
+    beyond = (labels - 0.3 * tokens) / (10 * toy_model.BATCH)
+    assert 0.1 < beyond < toy_model.SKILL_RATE - 0.3
 
 
 def test_targets_are_the_words_that_probes_ask_for():
