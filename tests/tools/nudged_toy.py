@@ -5,7 +5,7 @@
 FOLDER holds what `python -m bert_np.training.toy_model FOLDER --seeds` has
 made. Trains FOLDER/nudged from seed 0 and adds a line to FOLDER/seeds.json. A
 recipe that can be trusted reaches the same skills; one that works by luck need
-not, for within some hundred steps the two runs have nothing in common.
+not, for after some hundred steps the two runs part.
 """
 
 import json
