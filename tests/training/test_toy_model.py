@@ -117,6 +117,14 @@ def test_other_words_are_masked_at_the_rate_of_the_phase():
     assert 0.1 < beyond < toy_model.SKILL_RATE - 0.3
 
 
+def test_no_phase_withholds_a_word():
+    for phase in toy_model.toy_phases():
+        slots = [s for p in create_grammar(phase.mix).single for s in p.slots]
+        seen = np.unique(np.concatenate([slot.rows.ravel() for slot in slots]))
+        ordinary = range(len(toy_model.SPECIALS), len(GRAMMAR.tokens))
+        assert set(ordinary) <= set(seen.tolist())
+
+
 def test_targets_are_the_words_that_probes_ask_for():
     probes = find_probes(BATCH, GRAMMAR)
     asked = [(probe.row, probe.position) for probe in probes]
