@@ -34,16 +34,18 @@ def code_cells(notebook):
     return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
-def execute(notebook, offline=False):
+def execute(notebook, offline=False, my_bert=""):
     """Run a notebook from top to bottom in a fresh kernel and return the result.
 
-    Its kernel imports the library of this checkout. Versions, widget
+    Its kernel imports the library of this checkout, and keeps passed answers
+    in the file my_bert, if one is given. Versions, widget
     state and times, which differ from run to run, are left out. An error
     in a cell is raised at once; a kernel that hangs or dies, as happens
     now and then, is given one more try.
     """
     paths = [str(ROOT), *([str(ROOT / "tests" / "offline")] if offline else [])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    environment["BERT_NP_MY_BERT"] = str(my_bert)
     if offline:
         environment["HF_HUB_OFFLINE"] = "1"
     resources = {"metadata": {"path": str(NOTEBOOKS)}}

@@ -1,8 +1,10 @@
 """The helpers of the course: exercises that check themselves, hints and a lab."""
 
-from bert_np.course.checker import check, grade, hint, show_case, show_solution
+from bert_np.course.checker import check, hint, show_case, show_solution
 from bert_np.course.environment import check_environment
+from bert_np.course.grading import grade
 from bert_np.course.lab import broken_bert
+from bert_np.course.my_bert import load_my_bert, progress
 from bert_np.course.source import show_source
 
 __all__ = [
@@ -11,6 +13,8 @@ __all__ = [
     "check_environment",
     "grade",
     "hint",
+    "load_my_bert",
+    "progress",
     "show_case",
     "show_solution",
     "show_source",

@@ -4,6 +4,7 @@ import platform
 import sys
 from importlib import metadata
 
+from bert_np.errors import require_bool
 from bert_np.files.hub import fetch_command
 from bert_np.files.pretrained import MINILM, is_cached, load_pretrained
 
@@ -35,6 +36,7 @@ def check_environment(versions=False):
     bool
         Whether everything is there.
     """
+    require_bool("versions", versions)
     rows = environment_rows()
     for name, found, good, purpose in rows:
         version = f"{found:12} " if versions else ""

@@ -10,10 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from bert_np.attention import create_attention_mask, merge_heads, split_heads
+from bert_np.attention import merge_heads, split_heads
 from bert_np.errors import BertError, short
 from bert_np.functional import linear, softmax
+from bert_np.inputs import check_inputs
 from bert_np.model import add_and_norm, embed, feed_forward
+from bert_np.parameters import check_params
 from bert_np.trace import branch, record
 
 
@@ -35,14 +37,15 @@ def broken_bert(number, input_ids, params, config):
     dict
         The trace of the embeddings and the layers, as `bert` fills it.
     """
-    if number not in PATIENTS:
+    if type(number) is not int or number not in PATIENTS:
         raise BertError(f"number = {short(number)}, allowed: 1 to {len(PATIENTS)}")
-    parts = HEALTHY | PATIENTS[number]
-    input_ids, trace = np.asarray(input_ids), {}
-    visible = parts["mask"](create_attention_mask(input_ids, config.pad_token_id))
+    check_params(params, config)
+    input_ids, segment_ids, mask = check_inputs(input_ids, None, None, config)
+    parts, trace = HEALTHY | PATIENTS[number], {}
+    visible = parts["mask"](mask)
     x = embed(
         input_ids,
-        np.zeros_like(input_ids),
+        segment_ids,
         params["embeddings"],
         config,
         trace=branch(trace, "embeddings"),

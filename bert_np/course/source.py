@@ -23,7 +23,11 @@ def source_without_docstring(function):
     if not inspect.isfunction(function):
         kind = type(function).__name__
         raise BertError(f"function is a {kind}, allowed: a function in Python")
-    text = textwrap.dedent(inspect.getsource(function))
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        name = function.__name__
+        raise BertError(f"the source of function {name} is not at hand") from None
     definition = ast.parse(text).body[0]
     lines = text.splitlines()
     if ast.get_docstring(definition) is not None:

@@ -50,6 +50,8 @@ RIGHT |= {"measures": {"entropy": np.ones((2, 3))}, "bandwidth": 1.0, "products"
 RIGHT |= {"message": "no", "segment_ids": 0 * IDS, "offsets": [(0, 1)] * 5}
 RIGHT |= {"word_ids": [None] * 5}
 RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
+RIGHT |= {"exercise_id": "03.softmax", "answer": bert_np.softmax, "number": 1}
+RIGHT |= {"function": bert_np.softmax}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}
 BATCH |= {"mlm_labels": np.where(IDS == 7, 5, -100), "nsp_labels": np.array([0, 1])}
 SETTINGS, RNG = TrainingSettings(1, warmup_steps=0), np.random.default_rng(0)
@@ -115,7 +117,7 @@ FOREIGN = """
 training.pretraining.gradients
 """
 NOT_YET = set(FOREIGN.split())
-MODULES = ["analysis", "plotting", "web"]
+MODULES = ["analysis", "course", "plotting", "web"]
 MODULES += [f"training.{name}" for name in ("adam", "losses", "loop", "masking")]
 MODULES += ["training.pretraining", "training.run"]
 METHODS = {

@@ -12,8 +12,8 @@ import bert_np
 from bert_np import BertError
 from bert_np.course import check, grade, show_case
 from bert_np.course.attempts import Trouble, attempt
-from bert_np.course.checker import case_of
 from bert_np.course.exercise import all_exercises
+from bert_np.course.grading import case_of
 
 EXERCISES = all_exercises()
 FUNCTIONS = [i for i, exercise in EXERCISES.items() if exercise.is_function]
