@@ -16,6 +16,7 @@ from bert_np.analysis.ablation import (
     without_layer,
 )
 from bert_np.analysis.corpora import Review, Sentence, read_reviews, read_treebank
+from bert_np.analysis.differences import align_tokens, map_difference
 from bert_np.analysis.flow import (
     logit_lens,
     rollout,
@@ -23,6 +24,7 @@ from bert_np.analysis.flow import (
     top_words,
     weighted_norms,
 )
+from bert_np.analysis.patching import Place, mean_run, run_patched
 from bert_np.analysis.statistics import (
     attention_distance,
     attention_entropy,
@@ -32,6 +34,15 @@ from bert_np.analysis.statistics import (
 from bert_np.analysis.summary import (
     HeadSummary,
     summarise_heads,
+)
+from bert_np.analysis.sweeps import (
+    PatchGrid,
+    cosine_with,
+    head_places,
+    logit_difference,
+    next_sentence_difference,
+    patch_grid,
+    position_places,
 )
 from bert_np.analysis.syntax import (
     RelationScores,
@@ -43,19 +54,31 @@ from bert_np.analysis.words import word_attention
 __all__ = [
     "AblationEffects",
     "HeadSummary",
+    "PatchGrid",
+    "Place",
     "RelationScores",
     "Review",
     "Sentence",
     "ablation_effects",
+    "align_tokens",
     "attention_distance",
     "attention_entropy",
     "attention_masses",
+    "cosine_with",
     "format_relations",
     "head_distances",
+    "head_places",
+    "logit_difference",
     "logit_lens",
+    "map_difference",
+    "mean_run",
+    "next_sentence_difference",
+    "patch_grid",
+    "position_places",
     "read_reviews",
     "read_treebank",
     "rollout",
+    "run_patched",
     "score_relations",
     "summarise_heads",
     "summed_weighted_norms",

@@ -13,6 +13,7 @@ from bert_np.plotting.diagrams import (
     plot_head_matrices,
     plot_split_heads,
 )
+from bert_np.plotting.differences import plot_difference
 from bert_np.plotting.embeddings import plot_embedding_sum
 from bert_np.plotting.explorer import explore
 from bert_np.plotting.figure import describe
@@ -21,6 +22,7 @@ from bert_np.plotting.histogram import plot_histogram
 from bert_np.plotting.links import plot_links
 from bert_np.plotting.norms import plot_weighted_norms
 from bert_np.plotting.overview import plot_mlm_head, plot_overview
+from bert_np.plotting.patch_grids import plot_patch_grid
 from bert_np.plotting.pieces import plot_word_pieces
 from bert_np.plotting.preparation import (
     crop_padding,
@@ -48,6 +50,7 @@ __all__ = [
     "plot_bars",
     "plot_by_layer",
     "plot_curves",
+    "plot_difference",
     "plot_embedding_sum",
     "plot_encoder_layer",
     "plot_head_matrices",
@@ -59,6 +62,7 @@ __all__ = [
     "plot_model",
     "plot_overview",
     "plot_parameters",
+    "plot_patch_grid",
     "plot_query_key",
     "plot_roofline",
     "plot_split_heads",

@@ -276,6 +276,17 @@ def add_colour_bar(image, axes, power, label="attention probability"):
     bar.outline.set_visible(False)
 
 
+def add_signed_bar(image, ax, label):
+    """Add the colour bar of signed values beside one Axes, 0 in its middle."""
+    width, height = ax.bbox.size / ax.figure.figure.dpi
+    size = {"fraction": 0.25 / width, "pad": 0.15 / width, "aspect": height / 0.15}
+    bar = ax.figure.colorbar(image, ax=ax, **size)
+    bar.ax.locator_params(nbins=5 if height > 1.2 else 2)
+    bar.set_label(label, fontsize=AXIS_SIZE)
+    bar.ax.tick_params(labelsize=LABEL_SIZE)
+    bar.outline.set_visible(False)
+
+
 def inches_of(ax):
     """Return the width and the height of an Axes in inches."""
     if not isinstance(ax, Axes):
