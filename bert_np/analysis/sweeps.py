@@ -146,16 +146,15 @@ def _require_change(own, other):
 def _check_pair(inputs, other_inputs, config):
     """Check two batches and that they are aligned; return both, complete."""
     require_config(config)
-    names, pair = ("input_ids", "segment_ids", "attention_mask"), []
-    for name, given in (("inputs", inputs), ("other_inputs", other_inputs)):
-        if not isinstance(given, Mapping) or not {"input_ids"} <= given.keys() <= {
-            *names
-        }:
-            raise BertError(
-                f"{name} is {short(given)}, allowed: a dict of input_ids, "
-                "segment_ids and attention_mask, the last two optional"
-            )
-        pair.append(dict(zip(names, check_inputs(*map(given.get, names), config))))
+    names = ("input_ids", "segment_ids", "attention_mask")
+    given, pair = {"inputs": inputs, "other_inputs": other_inputs}, []
+    for whose, batch in given.items():
+        _check_keys(whose, batch, names)
+        try:
+            pair.append(check_inputs(*map(batch.get, names), config))
+        except BertError as error:
+            raise BertError(f"{whose}: {error}") from None
+    pair = [dict(zip(names, arrays)) for arrays in pair]
     for name in names:
         own, other = (batch[name] for batch in pair)
         if own.shape != other.shape:
@@ -170,6 +169,16 @@ def _check_pair(inputs, other_inputs, config):
                 "the passages must be aligned, token under token"
             )
     return pair
+
+
+def _check_keys(whose, batch, names):
+    """Refuse what is not a dict of the inputs of ``bert``."""
+    allowed = "allowed: input_ids, and segment_ids and attention_mask if wanted"
+    if not isinstance(batch, Mapping):
+        raise BertError(f"{whose} is {type(batch).__name__}, {allowed}, in a dict")
+    if "input_ids" not in batch or not batch.keys() <= {*names}:
+        keys = ", ".join(map(str, batch))
+        raise BertError(f"{whose} has the keys {keys}, {allowed}")
 
 
 def _check_grid(places, shape, config):

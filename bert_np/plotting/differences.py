@@ -22,7 +22,7 @@ from bert_np.plotting.drawing import (
     write_values,
 )
 from bert_np.plotting.figure import finish, in_own_style
-from bert_np.plotting.labels import key_margin, widest
+from bert_np.plotting.labels import key_margin, token_labels, widest
 from bert_np.plotting.preparation import prepare_maps
 
 CHOICES = ("mean", "merge_words", "special")
@@ -78,7 +78,7 @@ def plot_difference(
     matplotlib.figure.Figure
     """
     data = prepare_both(first, second, tokens, other_tokens, choices)
-    names = list_texts("names", names, 2, "map")
+    names = token_labels(list_texts("names", names, 2, "map"))
     sides = [labels_of(prepared)[0] for prepared in data]
     pairs = pair_up(data, pairs)
     entries = merge_sides(pairs, *map(len, sides))

@@ -282,7 +282,7 @@ def add_signed_bar(image, ax, label):
     size = {"fraction": 0.25 / width, "pad": 0.15 / width, "aspect": height / 0.15}
     bar = ax.figure.colorbar(image, ax=ax, **size)
     bar.ax.locator_params(nbins=5 if height > 1.2 else 2)
-    bar.set_label(label, fontsize=AXIS_SIZE)
+    bar.set_label(label, **text_style([label], AXIS_SIZE))
     bar.ax.tick_params(labelsize=LABEL_SIZE)
     bar.outline.set_visible(False)
 

@@ -21,6 +21,7 @@ from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style
 from bert_np.plotting.labels import key_margin, text_style, token_labels, widest
 
 CHANGE = "share of the\nanswer's change"
+LONGEST_NAME = 32  # characters of what rows and columns are
 SMALL = 0.05  # what is below this is not called a change
 
 
@@ -65,6 +66,7 @@ def plot_patch_grid(
     change = check_numbers("change", change, "(N, M)")
     check_label("ylabel", ylabel)
     check_label("xlabel", xlabel)
+    ylabel, xlabel = token_labels([ylabel, xlabel], LONGEST_NAME)
     down = names_along("rows", rows, change.shape[0])
     across = names_along("columns", columns, change.shape[1])
     limit = max(1.0, np.abs(change).max()) if limit is None else limit

@@ -397,17 +397,16 @@ def describe_path(circuit):
 
 def main(arguments):
     """Run the command line."""
-    passages, paths = binding_passages(np.random.default_rng(1), PASSAGES), {}
+    passages, paths = binding_passages(np.random.default_rng(1), PASSAGES), []
     odd = int((passages.number % 2).sum())
     print(f"{odd} blanks; heads are chosen on {len(passages.number) - odd} others")
     for folder in arguments:
         params, config, _ = load_pretrained(folder)
         circuit = measure_circuit(passages, params, config)
-        paths[folder] = describe_path(circuit)
+        paths.append(f"{folder}: {describe_path(circuit)}")
         print(f"\n== {folder}\n{format_circuit(circuit)}", flush=True)
     print("\n== where the question goes, and by which heads")
-    for folder, path in paths.items():
-        print(f"{folder}: {path}")
+    print("\n".join(paths))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 
 import bert_np
 from bert_np import BertError, analysis, fast, plotting
+from bert_np.analysis import Place
 from bert_np.errors import short
 from bert_np.files import pretrained
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
@@ -63,12 +64,20 @@ RIGHT |= {"special_ids": range(5), "mask_id": 4, "vocab_size": 9, "pad_token_id"
 RIGHT |= {"peak": 1.0, "warmup_steps": 1, "total_steps": 2}
 RIGHT |= {"amounts": {"a": 1}, "curves": [1, 2], "ndim": 2, "num_heads": 2}
 RIGHT |= dict.fromkeys(("word", "position", "segment", "output", "x"), np.eye(5, 4))
+RIGHT |= {"patches": {Place("ffn"): TRACE}, "places": [[Place("ffn", 0)]]}
+RIGHT |= {
+    "inputs": {"input_ids": IDS},
+    "other_inputs": {"input_ids": IDS[:, [0, 2, 1, 3, 4]]},
+}
+RIGHT |= {"answer": lambda out: out["last_hidden_state"][:, 0, 0], "traces": [TRACE]}
+RIGHT |= {"vector": np.ones(6), "change": np.eye(2), "first": MAPS[0, 0, 0]}
+RIGHT |= {"second": MAPS[0, 0, 1], "other_tokens": ["a", "c"]}
 PAIRS = {"logits": np.zeros((2, 2)), "labels": np.array([0, 1])}
 PARSED = analysis.Sentence(("a", "b"), ("X", "X"), (1, -1), ("x", "root"), "")
 SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least=1)
 RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES}
 # Their errors are their own.
-CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all"}
+CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all", "answer"}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
 MOVED = {"pooler": {"dense": TRACE["pooler"]["dense"] + 1}}
@@ -81,6 +90,7 @@ OWN = {
     "Tokenizer.from_vocab": {"path": FOLDER / "vocab.txt"},
     "training.losses.next_sentence_cross_entropy": PAIRS,
     "training.masking.mask_tokens": {"rate": 0.15},
+    "analysis.logit_difference": {"position": 1, "word": 2, "other": 3},
     "plotting.crop_padding": MAP | {"attention_mask": [1] * 5},
     "plotting.plot_weighted_norms": MAP | {"norms": MAP["probs"]},
     "plotting.describe": {"figure": plotting.plot_bars({"a": 1})},

@@ -1,6 +1,7 @@
 """Every figure: the numbers drawn on it, its texts, its description."""
 
 import io
+import re
 import unicodedata
 
 import matplotlib
@@ -33,6 +34,7 @@ PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
 ON_AXES += ["plot_histogram"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
+ON_AXES += ["plot_difference", "plot_patch_grid"]
 
 
 def draw(name, tokens, **more):
@@ -48,6 +50,7 @@ def draw(name, tokens, **more):
         "plot_bars": ((dict(zip(tokens[:40], range(40))),), {}),
         "plot_by_layer": ((curves,), {"stages": tokens[:3]}),
         "plot_curves": ((curves, [10, 20, 30]), {"log": True}),
+        "plot_difference": ((one, maps[1, 1], tokens), {"names": tokens[:2]}),
         "plot_embedding_sum": ((q, k, v[:1], q, tokens), {}),
         "plot_encoder_layer": ((BertConfig(), 512), {}),
         "plot_head_matrices": ((min(T, 8), 12, 3), {}),
@@ -59,6 +62,7 @@ def draw(name, tokens, **more):
         "plot_model": ((maps, tokens), block),
         "plot_overview": (("attention", "heads"), {}),
         "plot_parameters": ((BertConfig(),), {"heads": True}),
+        "plot_patch_grid": ((q.T[:5],), {"columns": tokens, "ylabel": tokens[1]}),
         "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
         "plot_roofline": (({x: (i + 1, 5) for i, x in enumerate(few)}, 9, 4), {}),
         "plot_split_heads": ((X[: len(few)], 2, few), {}),
@@ -268,6 +272,75 @@ def test_one_outlier_does_not_wash_out_the_embeddings():
     figure = P.plot_embedding_sum(word, word, word, word, WORDS)
     assert figure.axes[0].images[0].get_clim()[1] < 20
     assert "0.5 %" in samples.title_of(figure)
+
+
+def test_a_patch_grid_holds_its_numbers_and_is_titled_by_the_largest():
+    change = np.array([[0.01, -0.004, 0.5], [0.0, -1.25, 0.0]])
+    figure = P.plot_patch_grid(change, columns=["a", "b", "c"], xlabel="position")
+    assert np.array_equal(map_of(figure), change)
+    assert figure.axes[0].images[0].get_clim() == (-1.25, 1.25)
+    texts = ["0.01", "0.00", "0.50", "0.00", "-1.25", "0.00"]
+    assert written(figure.axes[0]) == texts
+    assert (
+        samples.title_of(figure) == "layer 1, position b: -125% of the answer's change"
+    )
+    assert "2 of the patches" in describe(figure)
+    small = P.plot_patch_grid(change[:, :1], limit=0.2)
+    assert small.axes[0].images[0].get_clim() == (-0.2, 0.2)
+    assert samples.title_of(small) == "No patch changes the answer by 5%"
+
+
+def test_a_difference_is_signed_and_says_what_changed_most():
+    first = np.array([[0.5, 0.5, 0], [0.2, 0.3, 0.5], [1, 0, 0]])
+    second = np.array([[0.5, 0.5, 0], [0.2, 0.7, 0.1], [0.9, 0, 0.1]])
+    figure = P.plot_difference(first, second, WORDS, names=("before", "after"))
+    np.testing.assert_allclose(map_of(figure), second - first)
+    assert figure.axes[0].images[0].get_clim() == pytest.approx((-0.4, 0.4))
+    title = samples.title_of(figure)
+    assert title in (
+        "'cat' looks more at 'cat': 0.30, then 0.70",
+        "'cat' looks less at 'sat': 0.50, then 0.10",
+    )
+    assert "over all queries cat (key 1) gains most, +0.40." in describe(figure)
+    same = P.plot_difference(first, first, WORDS)
+    assert samples.title_of(same) == "No weight changes by 0.01 or more"
+
+
+def test_a_difference_leaves_out_what_has_no_partner_and_says_so():
+    first, second = random_probs(3, 3), random_probs(4, 4)
+    tokens, others = ["it", "was", "red"], ["he", "was", "old", "too"]
+    given = {"pairs": [(0, 0), (1, 1)]}
+    figure = P.plot_difference(first, second, tokens, others, **given)
+    ax = figure.axes[0]
+    labels = ["it/he", "was", "+old", "+too", "−red"]
+    assert samples.ticks(ax.xaxis) == samples.ticks(ax.yaxis) == labels
+    cells = ax.images[0].get_array()
+    np.testing.assert_allclose(cells[:2, :2], (second[:2, :2] - first[:2, :2]))
+    assert cells.mask[2:].all() and cells.mask[:, 2:].all() and samples.hatched(ax)
+    lonely = first[:2, 2].mean(), second[:2, 2:].sum(axis=1).mean()
+    only = "only in first: red, with {:.0%} .*; only in second: old, too, with {:.0%} "
+    assert re.search(only.format(*lonely), describe(figure))
+    assert "hatched: a token without a partner" in samples.title_of(figure)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"other_tokens": ["x", "y", "z"], "pairs": None}, None),
+        ({"second": np.eye(2), "other_tokens": ["x", "y"]}, "no token has a partner"),
+        ({"second": np.eye(2)}, "the second map: tokens has 3 entries, expected 2"),
+        ({"crop": True}, "crop is no choice here"),
+        ({"names": ["a"]}, "names has 1 entries, expected 2"),
+        ({"pairs": [(0, 3)]}, r"pairs = \[\(0, 3\)\], allowed"),
+        ({"limit": 2}, "limit = 2, allowed"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(change, message):
+    given = {"first": PROBS, "second": PROBS, "tokens": WORDS} | change
+    if message is None:  # exchanged one by one, all have partners
+        return samples.assert_text_fits(P.plot_difference(**given))
+    with pytest.raises(bert_np.BertError, match=message):
+        P.plot_difference(**given)
 
 
 def test_a_head_summary_has_a_point_for_each_head_and_names_the_largest():
