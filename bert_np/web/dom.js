@@ -33,11 +33,18 @@ const attentionColour = (p) => `rgb(${ATTENTION[step(p)]})`;
 const inkOn = (p) => DATA.colours.ink[step(p)] === "1" ? "#000" : "#fff";
 const signedColour = (value, limit) => `rgb(${SIGNED[step(value / limit / 2 + 0.5)]})`;
 
-// Paint values of shape (height, width) as one pixel each.
-function paint(canvas, values, width, height, colourOf) {
+// A palette as one number for each colour, as the memory of a canvas has it.
+const packed = (colours) => new Uint32Array(
+  Uint8Array.from(colours.flatMap((colour) => [...colour, 255])).buffer);
+const PIXELS = { attention: packed(ATTENTION), signed: packed(SIGNED),
+  grey: packed(ATTENTION.map((_, i) => Array(3).fill(210 - 0.6 * i))) };
+
+// Paint values of shape (height, width), one pixel each; shareOf gives 0 to 1.
+function paint(canvas, values, width, height, pixels, shareOf = (p) => p) {
   Object.assign(canvas, { width, height });
   const pen = canvas.getContext("2d"), image = pen.createImageData(width, height);
-  for (let i = 0; i < width * height; i++) image.data.set([...colourOf(values[i]), 255], 4 * i);
+  const memory = new Uint32Array(image.data.buffer);
+  for (let i = 0; i < memory.length; i++) memory[i] = pixels[step(shareOf(values[i]))];
   pen.putImageData(image, 0, 0);
 }
 

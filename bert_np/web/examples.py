@@ -45,8 +45,8 @@ def toy_examples(model):
     """Choose held-out sentences of the toy language, one for each skill.
 
     The first chosen cell is that of the head which, on average over many
-    passages, looks most from the masked word to the word that settles it. Short
-    passages come first.
+    passages, looks most from the masked word to the word that settles it.
+    Short passages come first.
 
     Parameters
     ----------

@@ -36,12 +36,11 @@ const thumb = (layer, head) => find(`thumb-${layer}-${head}`);
 
 function drawThumbs() {
   const { num_hidden_layers: L, num_attention_heads: A } = model.config;
-  const T = shown.tokens.length, colourOf = (p) => ATTENTION[step(p)];
-  const greyOf = (p) => Array(3).fill(210 - 150 * p); // a head that is switched off
+  const T = shown.tokens.length;
   for (let layer = 0; layer < L; layer++)
     for (let head = 0; head < A; head++) {
       const values = mapOf(layer, head), isOff = state.off.has(`${layer}.${head}`);
-      paint(thumb(layer, head), values, T, T, isOff ? greyOf : colourOf);
+      paint(thumb(layer, head), values, T, T, isOff ? PIXELS.grey : PIXELS.attention);
       thumb(layer, head).setAttribute("aria-label",
         `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
     }

@@ -62,7 +62,9 @@ function drawSoftmax(box, scores, row) {
     "counts only against the other scores of its row.");
   const parts = scores.map((score, t) => isSeen(t) ? Math.exp(score - largest) : 0);
   const onMap = (p) => [attentionColour(p), inkOn(p)];
-  drawTable(part, shown.tokens.map((_, t) => coloured(t, "key")), {
+  const scroll = make("div", part, { className: "scroll" });
+  if (scores.length > 40) scroll.tabIndex = 0; // so that arrow keys scroll it
+  drawTable(scroll, shown.tokens.map((_, t) => coloured(t, "key")), {
     "score": { values: scores, text: (score, t) => isSeen(t) ? signed(score) : "hidden" },
     "exp": { values: parts, sum: true },
     "probability": { values: row, sum: true, paint: onMap },

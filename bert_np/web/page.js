@@ -3,7 +3,7 @@
 
 let model; // what openModel returns
 let shown; // the text that the page shows, and the model's results for it
-let lastPass = 0; // milliseconds; a slow model waits until typing pauses
+let lastPass = 0, lastWork = 1; // milliseconds, and what took them
 const state = { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0,
   rowFrom: 0, columnFrom: 0, off: new Set(), hidden: new Set(), temperature: 1 };
 
@@ -19,6 +19,16 @@ function run() {
     if (!(error instanceof BertError)) throw error;
     return tell(error.message); // and the last picture stays
   }
+  clearTimeout(run.timer);
+  const guess = lastPass / lastWork * workOf(found);
+  if (guess < 500) return compute(found);
+  tell(`Computing, about ${Math.ceil(guess / 1000)} s …`);
+  run.timer = setTimeout(() => compute(found), 40); // so that this is seen
+}
+
+const workOf = ({ tokens }) => tokens.length * model.count;
+
+function compute(found) {
   tell("");
   if (shown) followTokens(shown.tokens, found.tokens);
   const start = performance.now(), everything = found.inputIds.map(() => 1);
@@ -27,7 +37,7 @@ function run() {
   const plain = pass(everything, NO_CHANGES);
   const result = isChanged()
     ? pass(everything.map((_, i) => state.hidden.has(i) ? 0 : 1), state) : plain;
-  lastPass = performance.now() - start;
+  [lastPass, lastWork] = [performance.now() - start, workOf(found)];
   shown = { ...found, plain, result };
   const { num_hidden_layers: L, num_attention_heads: A } = model.config;
   for (const [name, count] of Object.entries(
@@ -70,7 +80,7 @@ function followTokens(old, tokens) {
 
 function runSoon() {
   clearTimeout(runSoon.timer);
-  runSoon.timer = setTimeout(run, lastPass > 60 ? 200 : 0);
+  runSoon.timer = setTimeout(run, lastPass > 60 ? 200 : 0); // until typing pauses
 }
 
 // -------------------------------------------------------------------- drawing

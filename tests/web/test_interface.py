@@ -17,8 +17,14 @@ TEXT = "the cat sees the dogs . the [MASK] is old ."
 ATTACK = "<img src=x onerror=alert(1)>"
 
 
+def act(page, script):
+    """Run a script and wait until the page shows what it changed."""
+    page.run(script)
+    page.wait("shown && find('message').hidden")
+
+
 def begin(page, **choice):
-    page.run(f"start({json.dumps({'text': TEXT} | choice)})")
+    act(page, f"start({json.dumps({'text': TEXT} | choice)})")
 
 
 def type_at(page, place, text):
@@ -41,7 +47,7 @@ def text_of(page, name):
 
 def test_typing_keeps_layer_head_and_tokens(page):
     begin(page, layer=2, head=3, query=8, key=2)
-    page.run("state.hidden.add(2); run()")
+    act(page, "state.hidden.add(2); run()")
     expected = [2, 3, "[MASK]", "cat"]
     assert page.run(CHOSEN) == expected
     type_at(page, 4, "old ")
@@ -113,14 +119,14 @@ def test_arrow_keys_lead_through_heads_and_cells(page):
 def test_changes_show_what_the_guess_was(page):
     begin(page, query=8, key=5, layer=2, head=1)
     before = text_of(page, "guesses")
-    page.run("find('hide').click()")
+    act(page, "find('hide').click()")
     assert " was " in text_of(page, "guesses") and "Cosine" in text_of(page, "guesses")
-    page.run("find('off').click()")
+    act(page, "find('off').click()")
     assert text_of(page, "place") == "Layer 2, head 1 (switched off)"
     page.run("find('temperature').value = -0.5")
     page.run("find('temperature').dispatchEvent(new Event('input'))")
     page.wait("find('temperatureText').textContent === '0.32'")
-    page.run("find('undo').click()")
+    act(page, "find('undo').click()")
     assert text_of(page, "guesses") == before
     assert page.run("find('off').checked || find('hide').checked") is False
 
@@ -161,7 +167,7 @@ def test_markup_stays_text(page, tmp_path):
     tokenizer = Tokenizer.from_tokens(tokens)
     save_pretrained(tmp_path / "<b>own", model.params, model.config, tokenizer)
     assert open_folder(page, tmp_path / "<b>own").startswith("Running: <b>own")
-    page.run(f"start({{ text: {json.dumps(ATTACK + ' [MASK]')} }})")
+    act(page, f"start({{ text: {json.dumps(ATTACK + ' [MASK]')} }})")
     assert page.run("document.querySelectorAll('img, b, iframe').length") == 0
     assert len(page.run("shown.tokens")) == 15 and "<" in text_of(page, "guesses")
     assert page.errors() == ([], [])

@@ -161,6 +161,7 @@ def test_after_a_refusal_the_model_before_still_runs(folder_page, tmp_path):
         folder_page, tmp_path / "own"
     )
     folder_page.run("start({ text: 'a b [MASK]' })")
+    folder_page.wait("shown")
     assert folder_page.run("model.name + ' ' + shown.tokens.join(' ')") == (
         "own [CLS] a b [MASK] [SEP]"
     )
