@@ -30,6 +30,7 @@ from bert_np.plotting.preparation import (
     merge_word_pieces,
     prepare_maps,
 )
+from bert_np.plotting.relations import plot_relation_heads, plot_relations
 from bert_np.plotting.roofline import plot_roofline
 from bert_np.plotting.steps import step_through
 from bert_np.plotting.table import attention_table
@@ -64,6 +65,8 @@ __all__ = [
     "plot_parameters",
     "plot_patch_grid",
     "plot_query_key",
+    "plot_relation_heads",
+    "plot_relations",
     "plot_roofline",
     "plot_split_heads",
     "plot_steps",

@@ -21,6 +21,7 @@ NEUTRAL = "#4D4D4D"
 FAINT = "#B8B8B8"
 SERIES = ("#333333", "#8E44AD", "#8A6700", "#A3305C")
 DASHES = ("-", "--", ":", "-.")
+CHOSEN = "#FF2D00"  # the frame of a cell, clear on every colour of a map
 SEGMENTS = ("#F4F4F4", "#DADADA")
 
 

@@ -75,7 +75,7 @@ RIGHT |= {"second": MAPS[0, 0, 1], "other_tokens": ["a", "c"]}
 PAIRS = {"logits": np.zeros((2, 2)), "labels": np.array([0, 1])}
 PARSED = analysis.Sentence(("a", "b"), ("X", "X"), (1, -1), ("x", "root"), "")
 SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least=1)
-RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES}
+RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES, "relation": "x"}
 # Their errors are their own.
 CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all", "answer"}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}

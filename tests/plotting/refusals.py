@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from oracle import CONFIG, INPUT_IDS, random_params
-from plotting.samples import PROBS, WORDS, K, Q, V, names
+from plotting.samples import PROBS, WORDS, K, Q, V, names, relation_scores
 
 import bert_np
 from bert_np import plotting as P
@@ -105,7 +105,11 @@ TRACES = [
     ("(1, 0, 3): nothing to show", {"embeddings": {"word": np.zeros((1, 0, 3))}}),
 ]
 NOT_CHOSEN = ([3], [], [1, 1], [True], "a", HUGE)
+RELATIONS = relation_scores(["obj", "det"])
 CASES = [
+    case("scores is tuple", P.plot_relations, tuple(RELATIONS)),
+    case("direction = 'both'|'head to", P.plot_relations, RELATIONS, direction="both"),
+    case("relation = 'x', allowed: obj, det", P.plot_relation_heads, RELATIONS, "x"),
     *[case(w, f, probs, x) for f, probs in DRAWINGS.items() for w, x in TOKENS],
     *[
         case(w, f, probs, WORDS, **x)

@@ -5,6 +5,8 @@ from html.parser import HTMLParser
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from bert_np.analysis import RelationScores
+
 WORDS = ["the", "cat", "sat"]
 ODD = ["[CLS]", "中文", "\U0001f600", "$x$", "$$", '<b>&"', "שלום", "a\x07b"]
 ODD += ["\ud800", "", "antidisestablishmentarianism", "W" * 1000, "[SEP]"]
@@ -27,6 +29,28 @@ def frozen(array):
     array = np.array(array)
     array.flags.writeable = False
     return array
+
+
+def relation_scores(relations):
+    """Scores of (2, 3) heads for these relations, with intervals and control."""
+    R = len(relations)
+    accuracy = random_probs(R, 3, 2, 2).T  # (2, 2, 3, R)
+    accuracy = frozen(accuracy.transpose(0, 3, 1, 2).reshape(2, R, 2, 3))
+    best, low = accuracy[..., 1, 2], frozen(np.linspace(0.1, 0.6, R))
+    ends = frozen(np.stack([best * 0.9, best], axis=-1))
+    return RelationScores(
+        relations=tuple(relations),
+        counts=frozen(np.arange(R) + 1000),
+        accuracy=accuracy,
+        heads=frozen(np.tile([1, 2], (2, R, 1))),
+        best=best,
+        offsets=frozen(np.arange(R) - 2),
+        baseline=low,
+        best_interval=ends,
+        baseline_interval=frozen(np.stack([low - 0.05, low], axis=-1)),
+        gain_interval=ends,
+        control=frozen(best * 0.1),
+    )
 
 
 def names(count):

@@ -32,7 +32,7 @@ PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 
 
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
-ON_AXES += ["plot_histogram"]
+ON_AXES += ["plot_histogram", "plot_relations"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
 ON_AXES += ["plot_difference", "plot_patch_grid"]
 
@@ -64,6 +64,8 @@ def draw(name, tokens, **more):
         "plot_parameters": ((BertConfig(),), {"heads": True}),
         "plot_patch_grid": ((q.T[:5],), {"columns": tokens, "ylabel": tokens[1]}),
         "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
+        "plot_relation_heads": ((samples.relation_scores(few), few[0]), {}),
+        "plot_relations": ((samples.relation_scores(tokens),), {}),
         "plot_roofline": (({x: (i + 1, 5) for i, x in enumerate(few)}, 9, 4), {}),
         "plot_split_heads": ((X[: len(few)], 2, few), {}),
         "plot_steps": ((q, k, v, tokens), {"visible": mask}),
@@ -416,6 +418,38 @@ def test_the_roof_is_the_lower_of_two_limits():
     assert [tuple(dot.get_xydata()[0]) for dot in dots] == list(points.values())
     nearest = "nearest to it product (75%), farthest $softmax$ (40%)."
     assert describe(figure).endswith(nearest)
+
+
+# ------------------------------------------------------------------ relations
+def test_relations_stand_by_their_gain_over_the_offset():
+    scores = samples.relation_scores(["obj", "det", "$x$"])
+    figure = P.plot_relations(scores, direction="head to dependent")
+    ax = figure.axes[0]
+    order = np.argsort(scores.baseline - scores.best[1])
+    assert samples.ticks(ax.yaxis) == [
+        f"{scores.relations[row]}  {scores.counts[row]:,}" for row in order
+    ]
+    best, offset, control = (line.get_xdata() for line in ax.lines)
+    np.testing.assert_array_equal(best, scores.best[1][order])
+    np.testing.assert_array_equal(offset, scores.baseline[order])
+    np.testing.assert_array_equal(control, scores.control[1][order])
+    ends = np.array([s[:, 0] for s in ax.collections[0].get_segments()])
+    np.testing.assert_array_equal(ends, scores.best_interval[1][order])
+    shifts = [f"{-scores.offsets[row]:+}" for row in order]  # seen from the head
+    assert [text for text in written(ax) if text in shifts] == shifts
+    plain = scores._replace(best_interval=None, baseline_interval=None, control=None)
+    assert len(P.plot_relations(plain).axes[0].lines) == 2
+
+
+def test_the_grid_of_a_relation_frames_the_chosen_head():
+    scores = samples.relation_scores(["obj", "det"])
+    figure = P.plot_relation_heads(scores, "det")
+    for way, ax in enumerate(figure.axes[:2]):
+        assert np.array_equal(map_of(figure, way), scores.accuracy[way, 1])
+        (frame,) = ax.patches
+        assert frame.get_xy() == (1.5, 0.5)  # layer 1, head 2
+        assert written(ax) == [f"{x:.2f}" for x in scores.accuracy[way, 1].ravel()]
+    assert "best offset -1: 0.60" in figure.axes[0].get_title()
 
 
 # ------------------------------------------------------------------- diagrams
