@@ -24,6 +24,13 @@ from bert_np.analysis.flow import (
     top_words,
     weighted_norms,
 )
+from bert_np.analysis.minimal_pairs import (
+    MinimalPair,
+    PairScores,
+    format_pairs,
+    make_pairs,
+    score_pairs,
+)
 from bert_np.analysis.patching import Place, mean_run, run_patched
 from bert_np.analysis.statistics import (
     attention_distance,
@@ -54,6 +61,8 @@ from bert_np.analysis.words import word_attention
 __all__ = [
     "AblationEffects",
     "HeadSummary",
+    "MinimalPair",
+    "PairScores",
     "PatchGrid",
     "Place",
     "RelationScores",
@@ -65,11 +74,13 @@ __all__ = [
     "attention_entropy",
     "attention_masses",
     "cosine_with",
+    "format_pairs",
     "format_relations",
     "head_distances",
     "head_places",
     "logit_difference",
     "logit_lens",
+    "make_pairs",
     "map_difference",
     "mean_run",
     "next_sentence_difference",
@@ -79,6 +90,7 @@ __all__ = [
     "read_treebank",
     "rollout",
     "run_patched",
+    "score_pairs",
     "score_relations",
     "summarise_heads",
     "summed_weighted_norms",

@@ -1,6 +1,7 @@
 """Print what is measured of a model on real language, as a table.
 
 python -m bert_np.analysis relations [MODEL]
+python -m bert_np.analysis pairs [MODEL]
 """
 
 import argparse
@@ -10,22 +11,42 @@ from functools import partial
 import numpy as np
 
 from bert_np.analysis.corpora import read_treebank
+from bert_np.analysis.minimal_pairs import (
+    TEMPLATES,
+    format_pairs,
+    make_pairs,
+    score_pairs,
+)
 from bert_np.analysis.syntax import format_relations, score_relations
 from bert_np.errors import BertError
 from bert_np.files.pretrained import MINILM, load_pretrained
 
 
-def relation_table(options, sentences, model):
+def relation_table(options, model):
     """Return which head finds each grammatical relation, and how often."""
-    merge, rng = options.merge_subtypes, np.random.default_rng(options.seed)
-    report = partial(print, file=sys.stderr, flush=True)
     scores = score_relations(
-        sentences, *model, rng=rng, merge_subtypes=merge, report=report
+        read_treebank(options.treebank),
+        *model,
+        rng=np.random.default_rng(options.seed),
+        merge_subtypes=options.merge_subtypes,
+        report=partial(print, file=sys.stderr, flush=True),
     )
     return format_relations(scores)
 
 
-TABLES = {"relations": relation_table}
+def pair_tables(options, model):
+    """Return which heads notice the change, for each set of templates."""
+    tables = []
+    for name, arguments in TEMPLATES.items():
+        pairs = make_pairs(**arguments)
+        examples = [f"- {' '.join(words)}" for words in pairs[0].words]
+        table = format_pairs(score_pairs(pairs, *model))
+        lines = [f"{name}: {len(pairs)} pairs, such as", *examples, "", table]
+        tables.append("\n".join(lines))
+    return "\n\n".join(tables)
+
+
+TABLES = {"relations": relation_table, "pairs": pair_tables}
 
 
 def main(arguments=None):
@@ -42,7 +63,7 @@ def main(arguments=None):
         help=f"{MINILM.name} (the default), a hub name, or a folder",
     )
     parser.add_argument(
-        "--treebank", metavar="FILE", help="another one, also in CoNLL-U"
+        "--treebank", metavar="FILE", help="another one, also in CoNLL-U: for relations"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

@@ -34,8 +34,7 @@ def word_attention(words, params, config, tokenizer):
     Parameters
     ----------
     words : list of W str
-        Each is cut into pieces by itself. A word of which nothing is left
-        when the text is cleaned counts as [UNK].
+        Each is cut into pieces by itself.
     params : dict
     config : BertConfig
     tokenizer : Tokenizer
@@ -160,14 +159,17 @@ def cut_words(words, tokenizer, name):
     """Cut one list of words into pieces, each word by itself."""
     if not isinstance(words, (list, tuple)) or len(words) == 0:
         raise BertError(f"{name} is {short(words)}, allowed: a list of one or more str")
-    ids, owners = [tokenizer.cls_token_id], [-1]
     for place, word in enumerate(words):
         check_text(word, f"{name}[{place}]")
-        pieces = tokenizer.encode(word, allow_special=False).input_ids[1:-1].tolist()
-        pieces = pieces or [tokenizer.unk_token_id]
-        ids, owners = ids + pieces, owners + [place] * len(pieces)
-    ids, owners = np.array([*ids, tokenizer.sep_token_id]), np.array([*owners, -1])
-    return WordPieces(ids, np.arange(len(words))[:, None] == owners)
+    cut = tokenizer.encode(list(words), is_split_into_words=True, allow_special=False)
+    numbers = [-1 if number is None else number for number in cut.word_ids]
+    members = np.arange(len(words))[:, None] == numbers
+    for place in np.flatnonzero(~members.any(axis=1)):
+        raise BertError(
+            f"{name}[{place}] = {short(words[place])} has no piece, since cleaning "
+            "leaves nothing of it; leave it out"
+        )
+    return WordPieces(cut.input_ids, members)
 
 
 def _run_batches(cut, config, run, to_words, report, batch_size):

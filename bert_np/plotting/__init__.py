@@ -20,6 +20,7 @@ from bert_np.plotting.figure import describe
 from bert_np.plotting.head_summary import plot_head_summary
 from bert_np.plotting.histogram import plot_histogram
 from bert_np.plotting.links import plot_links
+from bert_np.plotting.minimal_pairs import plot_pairs
 from bert_np.plotting.norms import plot_weighted_norms
 from bert_np.plotting.overview import plot_mlm_head, plot_overview
 from bert_np.plotting.patch_grids import plot_patch_grid
@@ -62,6 +63,7 @@ __all__ = [
     "plot_mlm_head",
     "plot_model",
     "plot_overview",
+    "plot_pairs",
     "plot_parameters",
     "plot_patch_grid",
     "plot_query_key",

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.patches import PathPatch
+from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
@@ -21,6 +21,7 @@ from bert_np.plotting.labels import (
 )
 
 MOST_NEAREST = 800  # cells in a direction; more than these are smoothed
+HEAD_CELL = 0.4  # inches: the cell of a grid of heads that has room for a number
 CELLS_PER_INCH = 80  # fewer than pixels, so that no cell falls between two
 
 
@@ -98,6 +99,44 @@ def draw_signed(ax, values, limit, visible=None, aspect="auto"):
     if not visible.all():
         ax.add_patch(hatching(masked_rectangles(visible) - 0.5))
     return image
+
+
+def draw_head_grid(ax, values, chosen, side):
+    """Draw a number from 0 to 1 for each head: layers down, heads across.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    values : array of shape (L, A)
+    chosen : (int, int)
+        Layer and head of the cell that gets a frame.
+    side : float
+        The longer edge in inches.
+
+    Returns
+    -------
+    matplotlib.image.AxesImage
+    """
+    layers, heads = values.shape
+    height, width = edges(values.shape, side)
+    visible, norm = np.ones(values.shape, dtype=bool), colours.attention_norm()
+    image = draw_map(ax, values, visible, norm, side)
+    write_labels(ax.xaxis, [str(head) for head in range(heads)], width)
+    write_labels(ax.yaxis, [str(layer) for layer in range(layers)], height)
+    labels_on_top(ax)
+    if side / max(values.shape) > 0.99 * HEAD_CELL:
+        write_numbers(image, values, side, 2)
+    corner = chosen[1] - 0.5, chosen[0] - 0.5
+    frame = {"fill": False, "edgecolor": colours.CHOSEN, "linewidth": 2.2}
+    ax.add_patch(Rectangle(corner, 1, 1, **frame))
+    ax.set_xlabel("head", fontsize=AXIS_SIZE)
+    ax.set_ylabel("layer", fontsize=AXIS_SIZE)
+    return image
+
+
+def head_grid_side(values):
+    """Return the longer edge in inches of a grid of heads, (L, A)."""
+    return min(6.0, HEAD_CELL * max(values.shape))
 
 
 def write_values(image, values, cell, decimals=2, visible=None):

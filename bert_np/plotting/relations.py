@@ -1,30 +1,26 @@
 """Which heads find which relation: best heads beside a baseline, and all heads."""
 
 import numpy as np
-from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation
 
 from bert_np.analysis.syntax import DIRECTIONS, RelationScores
 from bert_np.errors import BertError, short
 from bert_np.plotting.checks import check_option
-from bert_np.plotting.colours import CHOSEN, NEUTRAL, SERIES, attention_norm
+from bert_np.plotting.colours import NEUTRAL, SERIES
 from bert_np.plotting.drawing import (
     add_colour_bar,
     axes_to_draw_on,
-    draw_map,
+    draw_head_grid,
     edges,
     finish_chart,
-    labels_on_top,
+    head_grid_side,
     side_legend,
-    write_labels,
-    write_numbers,
 )
 from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import text_style, token_labels, widest
 
 MOST_RELATIONS = 40
 LONGEST_NAME = 24
-CELL = 0.4  # inches
 BESIDE = (30, 76)  # points: where the columns beside the axes have their middle
 
 
@@ -137,34 +133,20 @@ def plot_relation_heads(scores, relation, *, title=None):
         raise BertError(f"relation = {short(relation)}, allowed: {allowed}")
     row = scores.relations.index(relation)
     grids = scores.accuracy[:, row]
-    layers, heads = grids.shape[1:]
-    side = min(6.0, CELL * max(layers, heads))
-    height, width = edges((layers, heads), side)
+    side = head_grid_side(grids[0])
+    height, width = edges(grids.shape[1:], side)
     name = token_labels([relation], LONGEST_NAME)[0]
     ways = f"{name} looks at its head", f"the head of {name} looks at it"
     wide = 2 * max(width, widest(ways) + 0.3)
     figure = new_figure(wide + 2.2, height + 1.3, title)
     panels = list(figure.subplots(1, 2))
     for way, ax in enumerate(panels):
-        image = draw_map(ax, grids[way], np.ones((layers, heads), bool), NORM, side)
-        write_labels(ax.xaxis, [str(head) for head in range(heads)], width)
-        write_labels(ax.yaxis, [str(layer) for layer in range(layers)], height)
-        labels_on_top(ax)
-        if side / max(layers, heads) > 0.99 * CELL:
-            write_numbers(image, grids[way], side, 2)
-        layer, head = scores.heads[way, row]
-        ax.add_patch(Rectangle((head - 0.5, layer - 0.5), 1, 1, **FRAME))
-        shown = f"{ways[way]}\nbest offset {offset_text(scores, way, row)}: "
-        shown += f"{scores.baseline[row]:.2f}"
+        image = draw_head_grid(ax, grids[way], scores.heads[way, row], side)
+        offset, share = offset_text(scores, way, row), scores.baseline[row]
+        shown = f"{ways[way]}\nbest offset {offset}: {share:.2f}"
         ax.set_title(shown, **text_style([shown], AXIS_SIZE))
-        ax.set_xlabel("head", fontsize=AXIS_SIZE)
-    panels[0].set_ylabel("layer", fontsize=AXIS_SIZE)
     add_colour_bar(image, panels, 1, "share of pairs found")
     return finish(panels[0], describe_grids(scores, row, name))
-
-
-NORM = attention_norm(1.0)
-FRAME = {"fill": False, "edgecolor": CHOSEN, "linewidth": 2.2}
 
 
 def offset_text(scores, way, row):

@@ -48,12 +48,12 @@ def test_attention_between_words_equals_the_loops():
     np.testing.assert_allclose(maps, maps_by_loops(words), rtol=1e-11)
 
 
-def test_a_word_without_a_piece_is_unknown_and_specials_are_plain_text():
-    maps = word_attention(["the", "\u200b", "cat"], *MODEL)
-    unknown = word_attention(["the", "zebra", "cat"], *MODEL)
-    np.testing.assert_array_equal(maps, unknown)
-    typed = word_attention(["the", "[SEP]", "cat"], *MODEL)  # [ SEP ]: all unknown
-    assert typed.shape == (L, A, 3, 3) and not np.allclose(typed, unknown)
+def test_a_word_without_a_piece_is_refused_and_specials_are_plain_text():
+    with pytest.raises(BertError, match=r"words\[1\] = '\\u200b' has no piece"):
+        word_attention(["the", "\u200b", "cat"], *MODEL)
+    typed = word_attention(["the", "[SEP]", "cat"], *MODEL)  # three unknown pieces
+    assert typed.shape == (L, A, 3, 3)
+    assert np.array_equal(typed, word_attention(["the", "(SEP)", "cat"], *MODEL))
 
 
 def strongest(row, own):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from oracle import CONFIG, INPUT_IDS, random_params
-from plotting.samples import PROBS, WORDS, K, Q, V, names, relation_scores
+from plotting.samples import PROBS, WORDS, K, Q, V, names, pair_scores, relation_scores
 
 import bert_np
 from bert_np import plotting as P
@@ -105,8 +105,12 @@ TRACES = [
     ("(1, 0, 3): nothing to show", {"embeddings": {"word": np.zeros((1, 0, 3))}}),
 ]
 NOT_CHOSEN = ([3], [], [1, 1], [True], "a", HUGE)
+PAIRS = pair_scores(["he", "it"])
 RELATIONS = relation_scores(["obj", "det"])
 CASES = [
+    case("scores is RelationScores", P.plot_pairs, RELATIONS),
+    case("head[1] = 3, allowed: 0 to 2", P.plot_pairs, PAIRS, head=(0, 3)),
+    case("head = 5, allowed: (layer, head)", P.plot_pairs, PAIRS, head=5),
     case("scores is tuple", P.plot_relations, tuple(RELATIONS)),
     case("direction = 'both'|'head to", P.plot_relations, RELATIONS, direction="both"),
     case("relation = 'x', allowed: obj, det", P.plot_relation_heads, RELATIONS, "x"),

@@ -5,7 +5,8 @@ from html.parser import HTMLParser
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bert_np.analysis import RelationScores
+from bert_np.analysis import PairScores, RelationScores
+from bert_np.analysis.minimal_pairs import count_outcomes
 
 WORDS = ["the", "cat", "sat"]
 ODD = ["[CLS]", "中文", "\U0001f600", "$x$", "$$", '<b>&"', "שלום", "a\x07b"]
@@ -51,6 +52,15 @@ def relation_scores(relations):
         gain_interval=ends,
         control=frozen(best * 0.1),
     )
+
+
+def pair_scores(labels):
+    """Scores of (2, 3) heads over five pairs; head (1, 2) is right in three."""
+    margins = np.full((5, 2, 2, 3), 0.5)
+    margins[:, :, 1, 2] = [[0.4, -0.3], [0.1, -0.2], [0.6, 0.1], [-0.3, -0.2], [1, -1]]
+    attention = random_probs(2, 2, 2, 3)
+    outcomes = count_outcomes(margins)
+    return PairScores(tuple(labels), attention, outcomes, frozen(margins), 3)
 
 
 def names(count):

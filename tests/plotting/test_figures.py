@@ -61,6 +61,7 @@ def draw(name, tokens, **more):
         "plot_mlm_head": ((BertConfig(),), {}),
         "plot_model": ((maps, tokens), block),
         "plot_overview": (("attention", "heads"), {}),
+        "plot_pairs": ((samples.pair_scores(tokens[:2]),), {"head": (0, 1)}),
         "plot_parameters": ((BertConfig(),), {"heads": True}),
         "plot_patch_grid": ((q.T[:5],), {"columns": tokens, "ylabel": tokens[1]}),
         "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
@@ -450,6 +451,20 @@ def test_the_grid_of_a_relation_frames_the_chosen_head():
         assert frame.get_xy() == (1.5, 0.5)  # layer 1, head 2
         assert written(ax) == [f"{x:.2f}" for x in scores.accuracy[way, 1].ravel()]
     assert "best offset -1: 0.60" in figure.axes[0].get_title()
+
+
+def test_minimal_pairs_are_points_and_counted_by_quarter():
+    scores = samples.pair_scores(["he", "it"])
+    figure = P.plot_pairs(scores)
+    grid, points, _ = figure.axes
+    np.testing.assert_allclose(map_of(figure), scores.outcomes[2] / 5)
+    assert grid.patches[0].get_xy() == (1.5, 0.5)  # the most pairs right: (1, 2)
+    assert "luckiest head 0.60" in grid.get_title()
+    assert points.lines[-1].get_xydata().tolist() == scores.margins[:, :, 1, 2].tolist()
+    counts = [text.split(": ")[1] for text in written(points)]
+    assert counts == ["0", "1", "1", "3"]
+    assert points.get_xlabel() == "he: to the first − to the second"
+    assert "both sentences right in 3 of 5 pairs, one in 2" in describe(figure)
 
 
 # ------------------------------------------------------------------- diagrams
