@@ -73,11 +73,7 @@ def main(arguments=None):
     if options.seed < 0:
         parser.error(f"--seed {options.seed}: must be 0 or more")
     try:
-        sentences, model = (
-            read_treebank(options.treebank),
-            load_pretrained(options.model),
-        )
-        print(TABLES[options.table](options, sentences, model))
+        print(TABLES[options.table](options, load_pretrained(options.model)))
     except BertError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
