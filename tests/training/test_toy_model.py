@@ -139,10 +139,9 @@ def test_passages_of_a_batch_are_in_order_of_length():
 
 def short_phases():
     """Three steps with a goal that is out of reach, then two without one."""
-    first = toy_model.Phase(MIX, toy_model.toy_settings(3, falling=0), goal=0.9)
+    settings = [toy_model.toy_settings(3, falling=0), toy_model.toy_settings(2, 2)]
     return [
-        first,
-        toy_model.Phase(MIX, toy_model.toy_settings(2, falling=2)),
+        toy_model.Phase(MIX, s, 0.1, goal) for s, goal in zip(settings, (0.9, None))
     ]
 
 
