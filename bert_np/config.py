@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bert_np.errors import BertError, did_you_mean, short
+from bert_np.errors import BertError, did_you_mean, require_bool, short
 from bert_np.functional import ACTIVATIONS
 
 SIZES = (
@@ -36,6 +36,7 @@ CLASSIFIER_POOLINGS = ("pooler", "mean")
 MOST_LABELS = 2**20
 # Fields that to_dict writes only where they differ from the default.
 OPTIONAL = ("pooling", "labels", "problem_type", "classifier_pooling")
+OPTIONAL += ("tie_word_embeddings",)
 # Architectures whose positions start at padding_idx + 1, otherwise like BERT.
 SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 # Keys of a config.json that are checked, though they are no fields.
@@ -90,6 +91,7 @@ class BertConfig:
     labels: tuple = ("LABEL_0", "LABEL_1")
     problem_type: str | None = None
     classifier_pooling: str = "pooler"
+    tie_word_embeddings: bool = True
 
     def __post_init__(self):
         for name in SIZES:
@@ -110,6 +112,7 @@ class BertConfig:
         if self.layer_norm_eps in (0, 1):
             _refuse("layer_norm_eps", self.layer_norm_eps, "0 < eps < 1")
         check_pooling(self.pooling)
+        require_bool("tie_word_embeddings", self.tie_word_embeddings)
         self._check_labels()
         if self.pad_token_id is not None:
             self._check_pad_token_id()

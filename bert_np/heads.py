@@ -20,7 +20,8 @@ def masked_lm_logits(last_hidden_state, params, config, *, trace=None):
     """Score every word of the vocabulary at every position.
 
     layer_norm(gelu(x W + b)) word_tableᵀ + bias: a dense layer, GELU, a
-    norm, then the word embeddings themselves as the output matrix.
+    norm, then the word embeddings themselves as the output matrix, or
+    mlm.decoder in the rare models where the two are not tied.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def masked_lm_logits(last_hidden_state, params, config, *, trace=None):
     transform = linear(last_hidden_state, **mlm["transform"])  # (B, T, H)
     activated = ACTIVATIONS[config.hidden_act](transform)
     norm = layer_norm(activated, **mlm["norm"], eps=config.layer_norm_eps)
-    logits = linear(norm, params["embeddings"]["word"].T, mlm["bias"])  # (B, T, V)
+    word_table = mlm.get("decoder", params["embeddings"]["word"])
+    logits = linear(norm, word_table.T, mlm["bias"])  # (B, T, V)
     record(trace, transform=transform, activated=activated, norm=norm, logits=logits)
     return logits
 

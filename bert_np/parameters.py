@@ -52,13 +52,16 @@ def parameter_shapes(config, heads=False):
     }
     K = len(config.labels)
     head_shapes = {
-        # The MLM head's output matrix is embeddings.word: tied, not counted twice.
+        # The MLM head's output matrix is embeddings.word, not counted twice, unless
+        # the two are not tied.
         "mlm": {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)},
         "nsp": _linear(H, 2),
         "sequence": _linear(H, K),
         "token": _linear(H, K),
         "span": _linear(H, 2),
     }
+    if not config.tie_word_embeddings:  # a row for each token, as in embeddings.word
+        head_shapes["mlm"]["decoder"] = (V, H)
     return shapes | {name: head_shapes[name] for name in HEADS if name in heads}
 
 

@@ -11,7 +11,7 @@ TOLERANCE = 1e-4  # by how much a probability may lie outside 0..1
 
 def check_maps(probs, attention_mask):
     """Return the maps as floats, and which keys are real, for each row."""
-    probs = as_floats("probs", probs)
+    probs = as_maps(probs)
     if probs.ndim < 2 or probs.shape[-1] != probs.shape[-2] or probs.size == 0:
         raise BertError(f"probs has shape {probs.shape}, allowed: (..., T, T)")
     wrong = ~((probs >= -TOLERANCE) & (probs <= 1 + TOLERANCE))
@@ -37,6 +37,18 @@ def check_model_maps(probs, attention_mask):
             f"{probs.shape}, (L, A, T, T): shape (T,)"
         )
     return probs, real
+
+
+def as_maps(probs):
+    """Return attention as floats, or say how it is kept if there is none."""
+    listed = isinstance(probs, (list, tuple)) and all(p is None for p in probs)
+    if probs is None or listed:
+        raise BertError(
+            f"probs = {short(probs, 30)}: no attention was kept; bert keeps it with "
+            "return_attention=True, transformers with output_attentions=True and a "
+            "model loaded with attn_implementation='eager'"
+        )
+    return as_floats("probs", probs)
 
 
 def as_floats(name, values):

@@ -95,12 +95,12 @@ ARRAYS = {
     "gamma": "weight",
     "beta": "bias",
     "bias": "bias",
+    "decoder": "decoder.weight",
 }
-# Second copies that some files contain; each must equal the array named.
-COPIES = {
-    "cls.predictions.decoder.weight": "embeddings.word",
-    "cls.predictions.decoder.bias": "mlm.bias",
-}
+# Second copies that some files contain; each must equal the array named. If
+# the decoder is not tied, it is an array of its own, and its bias is used.
+DECODER, DECODER_BIAS = (f"cls.predictions.decoder.{n}" for n in ("weight", "bias"))
+COPIES = {DECODER: "embeddings.word", DECODER_BIAS: "mlm.bias"}
 POSITION_IDS = "embeddings.position_ids"
 OLD_NORM = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BODY = re.compile(r"(.*?)((?:embeddings|encoder\.layer|pooler\.dense)\..*)", re.DOTALL)
@@ -248,8 +248,10 @@ def _place(found, config, tasks):
     count = min(config.num_hidden_layers, len(layers) + 1)
     fewer = replace(config, num_hidden_layers=count)
     shapes = parameter_shapes(fewer, heads=[*PRETRAINING_HEADS, *tasks])
-    paths = {huggingface_name(path): path for path, _ in leaves(shapes)}
-    paths |= COPIES | {POSITION_IDS: POSITION_IDS}
+    paths = COPIES | {POSITION_IDS: POSITION_IDS}
+    paths |= {huggingface_name(path): path for path, _ in leaves(shapes)}
+    if not config.tie_word_embeddings and DECODER_BIAS in names:
+        del paths[huggingface_name("mlm.bias")]
     places = {name: paths[std] for std, name in names.items() if std in paths}
     parts = {path.split(".")[0] for path in places.values()} | {"embeddings", "layers"}
     shapes = {part: shape for part, shape in shapes.items() if part in parts}
@@ -364,8 +366,9 @@ def _store(arrays, name, path, array, allow_nonfinite):
     elif not np.array_equal(arrays[path], array, equal_nan=True):
         copy = next(copy for copy, original in COPIES.items() if original == path)
         raise BertError(
-            f"{copy} differs from {huggingface_name(path)}, allowed: equal values or "
-            "none (the two are tied)"
+            f"{copy} differs from {huggingface_name(path)}, but the two are tied; if "
+            'the head has a matrix of its own, set "tie_word_embeddings": false in '
+            "config.json"
         )
 
 
@@ -559,4 +562,6 @@ def _write_weights(path, params):
         # (safetensors#825) or, in old versions, not little-endian.
         array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         tensors[prefix + huggingface_name(place)] = array
+    if DECODER in tensors:
+        tensors[DECODER_BIAS] = tensors[huggingface_name("mlm.bias")].copy()
     save_file(tensors, path, metadata={"format": "pt"})

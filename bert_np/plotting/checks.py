@@ -7,7 +7,7 @@ from numbers import Real
 
 import numpy as np
 
-from bert_np.analysis.checks import TOLERANCE, as_floats
+from bert_np.analysis.checks import TOLERANCE, as_floats, as_maps
 from bert_np.errors import BertError, short
 
 AXES = {2: "(T, T), one head", 3: "(A, T, T), one layer", 4: "(L, A, T, T), all layers"}
@@ -31,7 +31,7 @@ def check_probs(probs, tokens, ndim=None):
     -------
     probs, tokens
     """
-    probs = as_floats("probs", probs)
+    probs = as_maps(probs)
     shape = probs.shape
     if len(shape) != (ndim or max(len(shape), 2)):
         index = f". From a batch take {INDEX[ndim]}" if len(shape) > (ndim or 2) else ""

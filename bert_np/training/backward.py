@@ -300,7 +300,8 @@ def masked_lm_logits_backward(d_logits, x, trace, params, config):
 
     The output matrix is the transposed word table, Eᵀ, so the gradient of
     E is that of a linear map, transposed back. E is tied: it collects one
-    gradient here, as output matrix, and one as table of the lookup.
+    gradient here, as output matrix, and one as table of the lookup. If it
+    is not, mlm.decoder gets this one, and the table's is 0 here.
 
     Parameters
     ----------
@@ -320,15 +321,17 @@ def masked_lm_logits_backward(d_logits, x, trace, params, config):
     d_word : ndarray of shape (V, H)
     """
     mlm, activation_backward = params["mlm"], _activation_backward(config)
-    d_norm, output = linear_backward(
-        d_logits, trace["norm"], params["embeddings"]["word"].T
-    )
+    word_table = params["embeddings"]["word"]
+    output_table = mlm.get("decoder", word_table)
+    d_norm, output = linear_backward(d_logits, trace["norm"], output_table.T)
     d_activated, norm = layer_norm_backward(
         d_norm, trace["activated"], mlm["norm"]["gamma"], config.layer_norm_eps
     )
     d_transform = activation_backward(d_activated, trace["transform"])
     d_x, transform = linear_backward(d_transform, x, mlm["transform"]["W"])
     grads = {"transform": transform, "norm": norm, "bias": output["b"]}
+    if "decoder" in mlm:
+        return d_x, grads | {"decoder": output["W"].T}, np.zeros_like(word_table)
     return d_x, grads, output["W"].T
 
 

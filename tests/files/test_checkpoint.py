@@ -310,6 +310,48 @@ def test_copies_that_are_equal_are_tied(tmp_path):
     assert report["renamed"] == ["cls.predictions.decoder.bias -> mlm.bias"]
 
 
+OWN = {DECODER: TENSORS[WORD][::-1].copy()}
+DECODER_BIAS = "cls.predictions.decoder.bias"
+
+
+@pytest.mark.parametrize(
+    "biases, used",
+    [({}, BIAS), ({DECODER_BIAS: TENSORS[BIAS][::-1].copy()}, DECODER_BIAS)],
+)
+def test_a_decoder_that_is_not_tied_is_an_array_of_its_own(tmp_path, biases, used):
+    tensors = TENSORS | OWN | biases
+    folder = make(tmp_path / "a", tensors, tie_word_embeddings=False)
+    model, report = accept(folder)
+    mlm, config = model.params["mlm"], model.config
+    np.testing.assert_array_equal(mlm["decoder"], OWN[DECODER])
+    np.testing.assert_array_equal(mlm["bias"], tensors[used])
+    assert report["tied"] == [] and report["unused"] == ([BIAS] if biases else [])
+    hidden = bert_np.bert([[1, 2]], model.params, config)["last_hidden_state"]
+    tied, usual, _ = load_checkpoint(TINY)
+    same = bert_np.bert([[1, 2]], tied, usual)["last_hidden_state"]
+    np.testing.assert_array_equal(hidden, same)
+    logits = bert_np.masked_lm_logits(hidden, model.params, config)
+    other = bert_np.masked_lm_logits(hidden, tied, usual)
+    norm = other - tied["mlm"]["bias"]
+    np.testing.assert_allclose(logits - mlm["bias"], norm[..., ::-1], atol=1e-5)
+    save_pretrained(tmp_path / "b", *model)
+    found = load_file(tmp_path / "b" / "model.safetensors")
+    wanted = tensors | {BIAS: tensors[used], DECODER_BIAS: tensors[used]}
+    assert found.keys() == wanted.keys()
+    for name, tensor in found.items():
+        np.testing.assert_array_equal(tensor, wanted[name], err_msg=name)
+    assert_same(load_checkpoint(tmp_path / "b").params, dict(leaves(model.params)))
+
+
+def test_without_a_head_a_decoder_may_be_untied_and_with_one_it_must_be_there(tmp_path):
+    config = accept(make(tmp_path, without("cls."), tie_word_embeddings=False))[
+        0
+    ].config
+    assert not config.tie_word_embeddings
+    refuse(make(tmp_path, tie_word_embeddings=False), f"missing tensors {DECODER}")
+    refuse(make(tmp_path, tie_word_embeddings="no"), "tie_word_embeddings = 'no'")
+
+
 def test_copies_with_nan_are_equal(tmp_path):
     word = TENSORS[WORD].copy()
     word[3, 3] = np.nan
@@ -342,7 +384,7 @@ CHANGED = [
     ("no axis", zeros(QUERY), QUERY, "()"),
     ("transposed", {INNER: TENSORS[INNER].T.copy()}, INNER, "looks transposed"),
     ("transposed table", {WORD: TENSORS[WORD].T.copy()}, WORD, "looks transposed"),
-    ("copy that differs", {DECODER: TENSORS[WORD] + 1}, DECODER, "differs", "tied"),
+    ("copy that differs", {DECODER: TENSORS[WORD] + 1}, DECODER, "differs", "tied; if"),
     ("position ids from 2", {IDS: np.arange(2, 26)}, IDS, "0, 1, 2"),
     ("position ids of another length", {IDS: np.arange(23)}, IDS, "(23,)"),
     ("position ids as floats", {IDS: np.arange(24.0)}, IDS, "I64"),

@@ -179,6 +179,28 @@ def test_transformers_computes_the_same_from_a_saved_head(
     assert_same(again.params, dict(leaves(params)))
 
 
+@pytest.mark.parametrize("kind", ["BertForMaskedLM", "BertForPreTraining"])
+def test_an_untied_decoder_computes_the_same_here_and_there(
+    transformers, tmp_path, kind
+):
+    import torch
+
+    options = {"attn_implementation": "eager", "tie_word_embeddings": False}
+    config = transformers.BertConfig(**SMALL.to_dict() | options)
+    model = getattr(transformers, kind)(config)
+    torch.nn.init.normal_(model.cls.predictions.decoder.bias)
+    model.save_pretrained(tmp_path / "a")
+    params, loaded, _ = load_checkpoint(tmp_path / "a")
+    assert "decoder" in params["mlm"]
+    assert_agree(ours(params, loaded), theirs(model))
+    save_pretrained(tmp_path / "b", params, loaded)
+    again, info = getattr(transformers, kind).from_pretrained(
+        tmp_path / "b", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not any(info.values())
+    assert_agree(theirs(again), theirs(model), atol=0)
+
+
 TORCH = ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin"]
 TORCH.append("pytorch_model-00002-of-00002.bin")
 TASKS = list(checkpoint.TASKS.values())

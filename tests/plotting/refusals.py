@@ -57,7 +57,9 @@ TOKENS = [
 PROB_FAULTS = [
     ("probs has dtype <U4", "maps"),
     ("probs has dtype complex128", PROBS + 0j),
-    ("probs has dtype object", None),
+    ("probs = None: no attention was kept|return_attention=True|='eager'", None),
+    ("probs = (): no attention", ()),
+    ("probs = [None, None]: no attention", [None, None]),
     ("probs is not an array", [[1, 2], [3]]),
     ("probs has shape (3,)", np.ones(3)),
     ("probs has shape (3, 2)|two equal last axes", PROBS[:, :2]),

@@ -178,6 +178,21 @@ def test_every_gradient_of_the_whole_model(config, rng):
     assert_slopes(lambda params: whole_loss(params, config, rng()), PARAMS, grads)
 
 
+def test_a_decoder_that_is_not_tied_has_a_gradient_of_its_own():
+    untied = replace(CONFIG, tie_word_embeddings=False)
+    params = random_params(untied)
+    _, grads = losses_and_gradients(params, untied, BATCH)
+    both = {"word": params["embeddings"]["word"], "decoder": params["mlm"]["decoder"]}
+    found = {"word": grads["embeddings"]["word"], "decoder": grads["mlm"]["decoder"]}
+
+    def loss(both):
+        changed = with_leaf(params, "embeddings.word", both["word"])
+        changed = with_leaf(changed, "mlm.decoder", both["decoder"])
+        return whole_loss(changed, untied, None)
+
+    assert_slopes(loss, both, found)
+
+
 def larger_batch(size=7):
     rng = generator()
     batch = {
