@@ -160,6 +160,13 @@ CASES = [
     case("(2,), expected (3,)", P.plot_steps, Q, K, V, WORDS, visible=[1, 0]),
     *[case("query = |0 to 2", P.plot_query_key, Q, K, WORDS, x) for x in (-1, 3, "a")],
     *[case("query = ", P.plot_links, PROBS, WORDS, query=x) for x in (3, 1.0, HUGE)],
+    *[
+        case("query = |1 to 4", P.plot_links, PROBS, WORDS, query=x)
+        for x in ([], [0, 1, 2, 0, 1])
+    ],
+    case("query = [1, 1]|different", P.plot_links, PROBS, WORDS, query=[1, 1]),
+    case("query = None|only=True needs one", P.plot_links, PROBS, WORDS, only=True),
+    case("only = 1, allowed: True", P.plot_links, PROBS, WORDS, query=1, only=1),
     *[case("mass = |up to 1", P.plot_links, PROBS, WORDS, mass=x) for x in (0, 2, "x")],
     case("norms[0, 0] = -0.6652", P.plot_weighted_norms, PROBS, -PROBS, WORDS),
     case(

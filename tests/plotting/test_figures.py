@@ -246,6 +246,38 @@ def test_a_highlighted_query_shows_its_probabilities_beside_inked_tokens():
         assert box.sum() > 20
 
 
+def test_several_queries_have_colours_dashes_and_columns_of_their_own():
+    figure = P.plot_links(PROBS, WORDS, query=[2, 0], mass=1)
+    ax = figure.axes[0]
+    assert written(ax)[:3] == ["sat", "the", "cat"]  # the queries, chosen ones first
+    assert written(ax)[3:6] == ["0.79", "0.09", "sat"]
+    assert "at the keys: sat (query 2), then the (query 0)" in samples.title_of(figure)
+    (lines,) = ax.collections
+    rows = np.array(lines.get_segments())[:, 0, 1].astype(int)
+    looks = {
+        row: {(tuple(c[:3]), str(s)) for c, s in zip(colours, styles)}
+        for row in range(3)
+        for colours, styles in [
+            [
+                np.array(kind, dtype=object)[rows == row]
+                for kind in (lines.get_colors().tolist(), lines.get_linestyles())
+            ]
+        ]
+    }
+    assert all(len(look) == 1 for look in looks.values())
+    assert len(set.union(*looks.values())) == 3
+    assert "the (query 0) attends most to the (key 0) 0.67" in describe(figure)
+
+
+@pytest.mark.parametrize("query", [1, [1], [2, 0]])
+def test_only_the_lines_of_chosen_queries_are_drawn(query):
+    figure = P.plot_links(PROBS, WORDS, query=query, only=True, mass=1)
+    ends = np.array(figure.axes[0].collections[0].get_segments())
+    wanted = np.repeat(np.sort(np.atleast_1d(query)), 3)
+    assert np.sort(ends[:, 0, 1]).tolist() == wanted.tolist()
+    assert "alone" in describe(figure)
+
+
 # ------------------------------------------------ norms, embeddings, summaries
 def test_weighted_norms_are_divided_by_their_rows():
     norms = np.array([[8.0, 1, 1], [0, 0, 0], [1, 2, 1]])
