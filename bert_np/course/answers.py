@@ -223,3 +223,14 @@ def shown(name, value):
         gap = "\n" if "\n" in numbers else " "
         return f"{name}, shape {value.shape}:{gap}{numbers}"
     return f"{name}: {value.kind if isinstance(value, Other) else short(value, 300)}"
+
+
+def as_text(value):
+    """Return a plain value as a reader would write it."""
+    if isinstance(value, Other):
+        return f"something {value.kind}"
+    if isinstance(value, (float, np.ndarray)) and np.ndim(value) == 0:
+        return f"{float(value):g}"
+    if isinstance(value, (list, tuple, np.ndarray)) and len(value) <= 9:
+        return f"[{', '.join(map(as_text, value))}]"
+    return value if isinstance(value, str) and len(value) <= 60 else short(value)

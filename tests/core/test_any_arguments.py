@@ -52,7 +52,7 @@ RIGHT |= {"message": "no", "segment_ids": 0 * IDS, "offsets": [(0, 1)] * 5}
 RIGHT |= {"word_ids": [None] * 5}
 RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
 RIGHT |= {"exercise_id": "03.softmax", "answer": bert_np.softmax, "number": 1}
-RIGHT |= {"function": bert_np.softmax}
+RIGHT |= {"function": bert_np.softmax, "prediction_id": "03.sat", "guess": 0}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}
 BATCH |= {"mlm_labels": np.where(IDS == 7, 5, -100), "nsp_labels": np.array([0, 1])}
 SETTINGS, RNG = TrainingSettings(1, warmup_steps=0), np.random.default_rng(0)
