@@ -9,6 +9,9 @@ function mapOf(layer, head) { // (T, T) of one head
   return shown.result.layers[layer].probs.subarray(head * T * T, (head + 1) * T * T);
 }
 
+// Whether the second sentence begins at this position.
+const isBorder = (i) => i > 0 && shown.segmentIds[i] !== shown.segmentIds[i - 1];
+
 const weightOf = (query, key) =>
   mapOf(state.layer, state.head)[query * shown.tokens.length + key];
 
@@ -84,6 +87,8 @@ function buildMap() { // anew for each text and each window
     make("th", row, { className: "query", scope: "row" }).append(tokenText(shown.tokens[query]));
     return keys.map((key) => {
       const cell = make("td", row, { tabIndex: -1, attributes: { role: "gridcell" } });
+      cell.classList.toggle("below", isBorder(query));
+      cell.classList.toggle("beside", isBorder(key));
       cell.addEventListener("click", () => choose({ query, key }));
       cell.addEventListener("pointerenter", () => say(query, key));
       return cell;
