@@ -1,6 +1,6 @@
 """The helpers of the course: exercises that check themselves, hints and a lab."""
 
-from bert_np.course.checker import check, hint, predict, show_case, show_solution
+from bert_np.course.checker import check, hint, show_case, show_solution
 from bert_np.course.environment import check_environment
 from bert_np.course.grading import grade
 from bert_np.course.lab import broken_bert
@@ -14,7 +14,6 @@ __all__ = [
     "grade",
     "hint",
     "load_my_bert",
-    "predict",
     "progress",
     "show_case",
     "show_solution",

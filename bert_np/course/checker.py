@@ -1,14 +1,12 @@
-"""What a student calls: check an answer, predict, show a case, a solution."""
+"""What a student calls: check an answer, show a case, a hint, a solution."""
 
 import inspect
 import os
 import sys
 
-import numpy as np
-
-from bert_np.course.answers import Other, agrees, as_text, in_the_form_of, shown
-from bert_np.course.attempts import Trouble, attempt, read_value, undisturbed
-from bert_np.course.exercise import find_exercise, find_prediction, solution_source
+from bert_np.course.answers import shown
+from bert_np.course.attempts import Trouble, attempt, undisturbed
+from bert_np.course.exercise import find_exercise, solution_source
 from bert_np.course.grading import FIRST_FRESH, case_of, grade
 from bert_np.course.my_bert import keep
 from bert_np.errors import BertError, short
@@ -33,42 +31,6 @@ def check(exercise_id, answer):
     result = grade(exercise_id, answer)
     kept = keep(find_exercise(exercise_id), answer) if result.passed else ""
     print(f"{exercise_id}: {result.message}{kept}")
-
-
-def predict(prediction_id, guess):
-    """Take a guess, then print the answer and its reason.
-
-    Before a guess, with `...` in its place, only the question is printed.
-
-    Parameters
-    ----------
-    prediction_id : str
-        Such as "03.sat".
-    guess : number, str, bool or list
-        What you expect; any answer is taken.
-    """
-    prediction = find_prediction(prediction_id)
-    if guess is None or guess is ...:
-        text = "Put your guess in the place of the three dots."
-        return print(f"{prediction_id}: {prediction.question} {text}")
-    answer, mine = prediction.answer, read_value(guess)
-    if isinstance(mine, Trouble):
-        mine = Other("that cannot be read")
-    if isinstance(mine, bool) and isinstance(answer, str):
-        mine = "yes" if mine else "no"
-    mine = in_the_form_of(mine, answer)
-    said = f"you said {as_text(mine)}, the answer is"
-    start = "right," if _is_near(mine, answer) else said
-    print(f"{prediction_id}: {start} {as_text(answer)}. {prediction.why}")
-
-
-def _is_near(guess, answer):
-    """Return whether a guess is the answer, or a number within 2 % of it."""
-    size = 0
-    if np.asarray(answer).dtype.kind in "if":
-        size = np.abs(answer).max()
-    with undisturbed():
-        return agrees(guess, answer, 0.02 * size if np.isfinite(size) else 0)
 
 
 # ------------------------------------------------------------- a case

@@ -51,54 +51,26 @@ class Exercise(NamedTuple):
         return callable(self.solution)
 
 
-class Prediction(NamedTuple):
-    """A question to guess at before a cell is run, and what it shows."""
-
-    id: str  # "chapter.name", such as "03.sat"
-    question: str
-    answer: Any  # a number, a word such as "yes", or a list
-    why: str  # one sentence
-
-
 def all_exercises():
     """Return every exercise of the course, in order, as a dict by id.
 
     Each module of bert_np/course/exercises lists its own in EXERCISES.
     """
-    return _all("EXERCISES")
-
-
-def all_predictions():
-    """Return every prediction of the course as a dict by id."""
-    return _all("PREDICTIONS")
-
-
-def _all(register):
-    """Return what the modules of the chapters list under a name, by id."""
     names = sorted(m.name for m in pkgutil.iter_modules(exercises.__path__))
     modules = [importlib.import_module(f"{exercises.__name__}.{n}") for n in names]
-    return {one.id: one for m in modules for one in getattr(m, register, ())}
+    return {exercise.id: exercise for m in modules for exercise in m.EXERCISES}
 
 
 def find_exercise(exercise_id):
     """Return the exercise with this id, such as "03.softmax"."""
-    return _find(exercise_id, all_exercises())
-
-
-def find_prediction(prediction_id):
-    """Return the prediction with this id, such as "03.sat"."""
-    return _find(prediction_id, all_predictions())
-
-
-def _find(wanted, known):
-    """Return the entry with this id, or name those of the same chapter."""
-    if not isinstance(wanted, str) or wanted not in known:
-        chapter = wanted[:2] if isinstance(wanted, str) else ""
+    known = all_exercises()
+    if not isinstance(exercise_id, str) or exercise_id not in known:
+        chapter = exercise_id[:2] if isinstance(exercise_id, str) else ""
         near = [name for name in known if name[:2] == chapter] or sorted(
             {name[:2] + "…" for name in known}
         )
-        raise BertError(f"id = {short(wanted)}, allowed: {', '.join(near)}")
-    return known[wanted]
+        raise BertError(f"id = {short(exercise_id)}, allowed: {', '.join(near)}")
+    return known[exercise_id]
 
 
 def stub(exercise):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 
 def my_shares(counts):
@@ -86,30 +86,5 @@ EXERCISES = (
             (1e-6 * np.arange(1.0, 17).reshape(4, 4),),
         ),
         draw=_draw_counts,
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="00.twice",
-        question="A cell makes a list of 3 tokens, appends a fourth and prints the "
-        "length. What does it print when it is run a second time?",
-        answer=4,
-        why="Its first line makes the list anew, so every run begins with 3.",
-    ),
-    Prediction(
-        id="00.entry",
-        question="x has the rows [1, 0], [1, 1], [0, 2] and y the rows [1, 0], [2, "
-        "1], [0, 1]. What is m[1, 1] in m = x yᵀ?",
-        answer=3,
-        why="Row 1 of x meets row 1 of y: 1·2 + 1·1.",
-    ),
-    Prediction(
-        id="00.silent",
-        question='m / m.sum(axis=1) for m of shape (3, 3): "fails", "right" or '
-        '"wrong" in silence?',
-        answer="wrong",
-        why="NumPy lines up a shape (3,) with the columns: column j is divided by the "
-        "sum of row j, and nothing fails.",
     ),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = ["the", "cat", "sat", "because", "it", "was", "tired", ".", "?"]
@@ -376,38 +376,5 @@ EXERCISES = (
             (["cat", "sat"], ["it", "was"], 8),
         ),
         draw=_draw_pair,
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="01.lost",
-        question="*The cat sat because it was tired.* is split at spaces, and each of "
-        "the seven words is looked up in a vocabulary of lower-case words and marks. "
-        "How many become [UNK]?",
-        answer=2,
-        why="The has a capital letter and tired. a full stop: neither is an entry.",
-    ),
-    Prediction(
-        id="01.elan",
-        question="Which words are left of *Élan, élan*, in order?",
-        answer=["elan", ",", "elan"],
-        why="Case and accents are taken away, the comma is a word of its own: what "
-        "told the two apart is gone.",
-    ),
-    Prediction(
-        id="01.longest",
-        question="The vocabulary has ##able and ##a. Which does *unable* take after "
-        "un?",
-        answer="##able",
-        why="The longest piece that fits is taken, although ##a would fit as well.",
-    ),
-    Prediction(
-        id="01.more",
-        question="One entry more, ##playa: can a word that could be cut before become "
-        "unknown?",
-        answer="yes",
-        why="unplayable then takes un and ##playa, and no piece begins with ble: the "
-        "greedy cut never goes back.",
     ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 WORD = np.array(
     [[0.0, 0, 0, 0], [0, 3, -1, 2], [1, 4, 0, 3], [0, 1, 3, 4], [2, 2, 0, 0]]
@@ -366,39 +366,5 @@ EXERCISES = (
                 "makes order visible",
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="02.minus_one",
-        question='There is no word −1. Does word[-1] give an "error", "zeros" or the '
-        '"last" row?',
-        answer="last",
-        why="NumPy counts −1 from the end: a typing error becomes another word, in "
-        "silence.",
-    ),
-    Prediction(
-        id="02.cat",
-        question="*cat* at position 1 in segment 0 has the rows [0, 3, -1, 2], [0, 1, "
-        "0, 1] and [0, 0, 1, 1]. What is their sum?",
-        answer=[0, 4, 0, 4],
-        why="Number by number: 0, 3 + 1, −1 + 1, 2 + 1 + 1.",
-    ),
-    Prediction(
-        id="02.leak",
-        question="LayerNorm over the wrong axis, 0. We change *sat* alone: does the "
-        "vector of *the* change?",
-        answer="yes",
-        why="A mean over axis 0 is a mean over the tokens, so each token's vector "
-        "depends on all the others.",
-    ),
-    Prediction(
-        id="02.place",
-        question="Epsilon is 10⁻¹². Can it matter whether it stands inside or outside "
-        "the root?",
-        answer="yes",
-        why="Where a vector is nearly constant its variance is as small as epsilon: "
-        "10⁻¹² inside the root counts as 10⁻⁶ outside.",
     ),
 )

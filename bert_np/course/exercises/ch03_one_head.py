@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 Q = np.array([[2.0, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]])
 K = np.array([[2.0, 1, 0, 0], [1, 2, 0, 0], [0, 1, 2, 0]])
@@ -357,37 +357,5 @@ EXERCISES = (
                 "with q and k swapped the rows still sum to 1: softmax sees to that",
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="03.sat",
-        question="Three keys have the scaled scores 2, 1 and 0. What share does the "
-        "score 0 get?",
-        answer=0.09,
-        why="exp(0) is 1, not 0, so it gets 1 of 7.389 + 2.718 + 1 = 11.107.",
-    ),
-    Prediction(
-        id="03.back",
-        question="*the* gives *sat* a share of 0.09. What share does *sat* give *the*?",
-        answer=0.1065,
-        why="It is another row, with its own query and its own sum: 1 of 1 + 1 + "
-        "7.389. A map is not symmetric.",
-    ),
-    Prediction(
-        id="03.large",
-        question="What does exp(s) / sum(exp(s)) give for the scores 1000 and 999, in "
-        "floats?",
-        answer=float("nan"),
-        why="exp(1000) is too large for a float: ∞ / ∞ is no number.",
-    ),
-    Prediction(
-        id="03.spread",
-        question="Two vectors of D random numbers with spread 1. Does the spread of "
-        'their product grow as "D" does, or as its "root"?',
-        answer="root",
-        why="Variances add, one for each of the D terms, and the spread is the root "
-        "of the variance.",
     ),
 )

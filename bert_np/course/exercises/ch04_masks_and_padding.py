@@ -3,7 +3,7 @@
 import numpy as np
 
 import bert_np
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SCORES = np.array([[2.0, 1, 0], [1, 2, 1], [0, 0, 2]])  # (Tq, Tk)
 BATCH = np.stack([[SCORES, 2 * SCORES], [SCORES.T, SCORES - 1]])  # (B, A, Tq, Tk)
@@ -365,24 +365,5 @@ EXERCISES = (
                 "(a) takes nothing from masked keys: their share is exactly 0",
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="04.still",
-        question="Which of two wrong masks leaves rows that sum to 1: 0 after the "
-        'softmax ("after") or a score of 0 before it ("before")?',
-        answer="before",
-        why="A softmax makes every row sum to 1; what is set to 0 after it is missing "
-        "from the sum.",
-    ),
-    Prediction(
-        id="04.padded",
-        question="The scaled scores of a [PAD] query are 0, 0 and 2, and key 2 is "
-        "masked. What is its row?",
-        answer=[0.5, 0.5, 0],
-        why="The mask strikes out keys, not queries: the row of [PAD] is shared among "
-        "the real keys like any other.",
     ),
 )

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 X = 10 * np.arange(3)[:, None] + np.arange(8)  # (T, H): 10 t + h
 BATCH = np.stack([X, X + 100])  # (B, T, H)
@@ -337,40 +337,5 @@ EXERCISES = (
             ),
             Mistake(0.375, "divide by 1 − rate, do not multiply"),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="05.price",
-        question="12 heads instead of 1, with H = 768: how many times as many "
-        "parameters, and how many times as many numbers in the maps?",
-        answer=[1, 12],
-        why="The heads share four matrices of shape (H, H), but each has a map of its "
-        "own.",
-    ),
-    Prediction(
-        id="05.noticed",
-        question="One head gives half of its row to *the* and half to *cat*. The two "
-        "exchange their values. Does the context change?",
-        answer="no",
-        why="A mean does not say which was which; two heads, one for each, would "
-        "notice.",
-    ),
-    Prediction(
-        id="05.average",
-        question="Dropout with a rate of 0.1 acts on a row of probs. What does the "
-        "row sum to, on average over many draws?",
-        answer=1,
-        why="What is kept is divided by 1 − 0.1, which makes up for what is dropped, "
-        "on average and not in each draw.",
-    ),
-    Prediction(
-        id="05.naive",
-        question="Split into heads by a reshape without a transpose, then softmax. Do "
-        "the rows of the maps sum to 1?",
-        answer="yes",
-        why="A softmax makes them sum to 1 whatever the scores are: row sums do not "
-        "show this mistake.",
     ),
 )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import bert_np
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 ROOT = math.sqrt(2)
 X = np.array([[-ROOT, 0.0, 0.0, ROOT], [-1.0, 1, -1, 1], [0.0, ROOT, -ROOT, 0]])
@@ -427,22 +427,5 @@ EXERCISES = (
                 "64 numbers",
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="06.forms",
-        question="GELU with erf and GELU with tanh: how far apart are they at most, "
-        "about 0.05, 0.0005 or 0.000005?",
-        answer=0.0005,
-        why="They differ by up to 0.00047, near ±2.7.",
-    ),
-    Prediction(
-        id="06.height",
-        question="gamma 1, beta 0, H = 48: how long is each vector after a post-norm "
-        "layer?",
-        answer=6.93,
-        why="LayerNorm makes the squares sum to 48, and √48 = 6.93.",
     ),
 )

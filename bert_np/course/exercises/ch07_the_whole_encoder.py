@@ -6,7 +6,7 @@ import numpy as np
 
 import bert_np
 from bert_np.config import BertConfig
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 from bert_np.tree import map_leaves
 
 CONFIG = BertConfig(
@@ -535,29 +535,5 @@ EXERCISES = (
             ),
         ),
         remark="; compare has no ready word for this one",
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="07.part",
-        question='BERT-Base: which has more parameters, "attention" or "feed-forward"?',
-        answer="feed-forward",
-        why="2 · H · 4H = 8 H² against 4 H² in each layer, twice as many.",
-    ),
-    Prediction(
-        id="07.embeddings",
-        question="BERT-Base: what share of the parameters do the embeddings have, in "
-        "percent: 2, 22 or 50?",
-        answer=22,
-        why="23.8 of 109.5 million, 22 %, nearly all of it the word table.",
-    ),
-    Prediction(
-        id="07.head",
-        question="Is the MLM head the difference between 109 and 85 million "
-        "parameters?",
-        answer="no",
-        why="The embeddings are, with 23.8 million; the head would add 0.6 million, "
-        "since its largest matrix is the word table.",
     ),
 )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import bert_np
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 # Ids 0 to 4 are [PAD], [UNK], [CLS], [SEP], [MASK].
 IDS = np.array([2, 9, 7, 5, 8, 11, 6, 3, 0])
@@ -483,22 +483,5 @@ EXERCISES = (
                 2.0, "that is in bits, log2: the course counts in nats, with np.log"
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="08.alike",
-        question="A model gives all 4 words the same probability. What is its loss, "
-        "in nats?",
-        answer=1.3863,
-        why="−ln ¼ = ln 4.",
-    ),
-    Prediction(
-        id="08.sure",
-        question="The logits are [800, 0, 0, 0] and right is word 1. What does the "
-        "log of the softmax give as a loss, in floats?",
-        answer=float("inf"),
-        why="exp(−800) is 0 in a float, and −ln 0 is ∞; the true loss is 800.",
     ),
 )

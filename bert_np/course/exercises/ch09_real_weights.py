@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 
 def damage(params):
@@ -416,36 +416,5 @@ EXERCISES = (
                 'name the stage in it, such as "layers.4.attention.v"',
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="09.backwards",
-        question="The 8 bytes c8 00 00 00 00 00 00 00 are 200, little-endian. Roughly "
-        "what are they the other way round?",
-        answer=1.44e19,
-        why="c8 then counts 256⁷ times: 200 · 256⁷, about 14 million million million.",
-    ),
-    Prediction(
-        id="09.millions",
-        question="MiniLM's file has 90,868,376 bytes, nearly all of them numbers of "
-        "kind F32. How many million numbers, roughly?",
-        answer=22.7,
-        why="A number takes 4 bytes.",
-    ),
-    Prediction(
-        id="09.shape",
-        question="Feed-forward widens from 384 to 1536. Which shape has "
-        "intermediate.dense.weight in HuggingFace's file?",
-        answer=[1536, 384],
-        why="HuggingFace keeps the matrix of a linear map as (out, in) and computes x "
-        "Wᵀ.",
-    ),
-    Prediction(
-        id="09.third",
-        question="The layers 0 to 11, sorted by name as text. Which comes third?",
-        answer=10,
-        why="Text is compared sign by sign, and 10 stands before 2.",
     ),
 )

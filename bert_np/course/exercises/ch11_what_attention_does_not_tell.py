@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Mistake, Prediction, mistakes
+from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 PROBS = np.array([[0.8, 0.1, 0.1], [0.5, 0.25, 0.25]])
 VALUES = np.array([[0.1, 0.0], [3.0, 4.0], [0.0, 2.0]])
@@ -303,17 +303,5 @@ EXERCISES = (
                 [True, True, True], "two of the three fail: look again at (1) and (3)"
             ),
         ),
-    ),
-)
-
-PREDICTIONS = (
-    Prediction(
-        id="11.share",
-        question="[CLS] gets 0.8, 0.1 and 0.1 are left for two words; the three hand "
-        "over vectors of length 0.1, 5 and 2. What percentage of what is moved comes "
-        "from [CLS]?",
-        answer=10.26,
-        why="0.8 · 0.1 = 0.08 of 0.08 + 0.5 + 0.2 = 0.78: a large share of nearly "
-        "nothing.",
     ),
 )

@@ -327,28 +327,3 @@ EXERCISES = (
         draw=_draw_logits,
     ),
 )
-
-PREDICTIONS = (
-    Prediction(
-        id="12.cat",
-        question="The shares .6652, .2447, .0900 weight the values 1, 0 and 1. The "
-        'score of the second rises: does the result "rise", "fall" or "stay"?',
-        answer="fall",
-        why="What the second gains, the others lose, and its own value is 0.",
-    ),
-    Prediction(
-        id="12.slope",
-        question="x = [1, 1, 5, 5] is normalised. What is the slope of the first "
-        "number of the result with respect to the first of x?",
-        answer=0.25,
-        why="It would be 1/s = 0.5, but the mean and s depend on x too, and they take "
-        "half of it away.",
-    ),
-    Prediction(
-        id="12.nothing",
-        question="A model that knows nothing guesses among 140 tokens and between two "
-        "answers for the pair. What is its loss in nats, both parts added?",
-        answer=5.63,
-        why="ln 140 = 4.94 and ln 2 = 0.69.",
-    ),
-)
