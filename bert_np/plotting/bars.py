@@ -116,7 +116,7 @@ def count_parts(config, heads):
 
 
 @in_own_style
-def plot_top_words(words, probs, *, title=None, ax=None):
+def plot_top_words(words, probs, *, xlabel="probability", title=None, ax=None):
     """Draw the probability of each word as a bar, in the order given.
 
     Parameters
@@ -125,6 +125,8 @@ def plot_top_words(words, probs, *, title=None, ax=None):
     probs : array of shape (N,)
         Each value from 0 to 1. One [MASK] of `bert_np.fill_mask` gives
         both: words, probs = zip(*guesses[0]).
+    xlabel : str
+        What the values are, if not probabilities, such as cosines.
     title : str, optional
     ax : matplotlib Axes, optional
 
@@ -132,17 +134,18 @@ def plot_top_words(words, probs, *, title=None, ax=None):
     -------
     matplotlib.figure.Figure
     """
+    check_label("xlabel", xlabel)
     probs = check_numbers("probs", probs, "(N,)")
     refuse("probs", probs, (probs < 0) | (probs > 1 + 1e-6), "allowed 0 to 1")
     words = list_texts("words", words, len(probs), "of the probs")
     labels = token_labels(words)
     high = min(9.0, 0.28 * len(labels) + 0.5)
     ax = axes_to_draw_on(ax, widest(labels) + 5.0, high, title)
-    draw_bars(ax, labels, probs, [f" {value:.2f}" for value in probs], "probability")
+    draw_bars(ax, labels, probs, [f" {value:.2f}" for value in probs], xlabel)
     ax.set(xlim=(0, 1.09), xticks=[0, 0.25, 0.5, 0.75, 1])
     return finish(
         ax,
-        f"The probabilities of {len(labels)} words, "
+        f"Bars of {xlabel} for {len(labels)} words, "
         f"{labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
         f"together {probs.sum():.2f}.",
     )
