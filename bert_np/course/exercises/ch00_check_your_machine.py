@@ -39,6 +39,26 @@ def _draw_counts(rng):
 
 EXERCISES = (
     Exercise(
+        id="00.maps",
+        title="How many maps?",
+        level=1,
+        minutes=2,
+        task="MiniLM has 6 layers of 12 heads, and each head makes one attention map "
+        "of the sentence. Set `maps_in_all` to their number.",
+        hints=(
+            "Every layer has heads of its own.",
+            "6 layers, each with 12 maps.",
+        ),
+        solution=72,
+        name="maps_in_all",
+        why="6 · 12: every head of every layer makes a map of its own.",
+        mistakes=(
+            Mistake(12, "that is one layer: there are 6 of them"),
+            Mistake(18, "each of the 6 layers has 12 heads: multiply, do not add"),
+            Mistake(6, "that is the number of layers: each has 12 heads"),
+        ),
+    ),
+    Exercise(
         id="00.shape",
         title="The shape of a product",
         level=1,

@@ -1,7 +1,9 @@
 """Exercises of chapter 01: words, pieces, ids, segments, masks."""
 
-import re
+import string
+import unicodedata
 
+import bert_np
 from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -14,15 +16,30 @@ VOCAB = {token: i for i, token in enumerate(SPECIALS + WORDS + PIECES)}
 
 
 def my_words(text):
-    spaced = "".join(ch if ch.isalnum() else f" {ch} " for ch in text.lower())
+    spaced = ""
+    for ch in text.lower():
+        is_mark = ch in string.punctuation or unicodedata.category(ch)[0] == "P"
+        spaced += f" {ch} " if is_mark else ch
     return spaced.split()
+
+
+def _every_sign(text):
+    """you split off signs that are no punctuation, such as € or ²: look at
+    the rule again
+    """
+    return "".join(ch if ch.isalnum() else f" {ch} " for ch in text.lower()).split()
 
 
 def _case_kept(text):
     """The and the are two entries for a vocabulary: lower-case the text
     first
     """
-    return "".join(ch if ch.isalnum() else f" {ch} " for ch in text).split()
+    text = "".join(f" {ch} " if _is_mark(ch) else ch for ch in text)
+    return text.split()
+
+
+def _is_mark(ch):
+    return ch in string.punctuation or unicodedata.category(ch)[0] == "P"
 
 
 def _at_spaces(text):
@@ -41,42 +58,58 @@ def _full_stops_only(text):
 
 def _punctuation_dropped(text):
     """punctuation is gone: BERT keeps it, each mark as a word of its own"""
-    return "".join(ch if ch.isalnum() else " " for ch in text.lower()).split()
+    return "".join(" " if _is_mark(ch) else ch for ch in text.lower()).split()
 
 
 def _word_signs_only(text):
-    r"""the underscore stays in its word: it is no letter, though \w in a
-    pattern counts it as one
+    r"""the underscore is one of the 32 ASCII signs, though \w in a pattern
+    counts it as a letter
     """
-    return re.findall(r"\w+|[^\w\s]", text.lower())
+    return " ".join(my_words(text)).replace(" _ ", "_").split()
 
 
 def _ascii_marks_only(text):
-    """only the marks of a keyboard are split off: every sign such as € or …
-    must be too
+    """only the signs of ASCII are split off: « and … are punctuation to
+    Unicode
     """
-    return re.findall(r"[!-/:-@[-`{-~]|[^\s!-/:-@[-`{-~]+", text.lower())
+    marks = string.punctuation
+    return "".join(f" {c} " if c in marks else c for c in text.lower()).split()
 
 
-def _marks_together(text):
-    """marks that follow one another are glued: each is a word of its own"""
-    return re.findall(r"[^\W_]+|(?:[^\w\s]|_)+", text.lower())
+def _unicode_marks_only(text):
+    """$, +, <, =, >, ^, `, | and ~ are no punctuation to Unicode; BERT splits
+    off all 32 signs of ASCII
+    """
+    spaced = ""
+    for ch in text.lower():
+        spaced += f" {ch} " if unicodedata.category(ch)[0] == "P" else ch
+    return spaced.split()
 
 
 def _digits_alone(text):
     """a digit belongs to its word as a letter does: 1969 is one word"""
-    spaced = "".join(ch if ch.isalpha() else f" {ch} " for ch in text.lower())
-    return spaced.split()
+    alone = "".join(f" {ch} " if ch.isdigit() else ch for ch in text)
+    return my_words(alone)
 
 
 def _english_letters(text):
-    """é is a letter too: ask with ch.isalnum()"""
-    return re.findall(r"[a-z0-9]+|[^a-z0-9\s]", text.lower())
+    """é is a letter, no mark: ask for its category"""
+    spaced = ""
+    for ch in text.lower():
+        alone = not ch.isascii() or ch in string.punctuation
+        spaced += f" {ch} " if alone else ch
+    return spaced.split()
+
+
+def _marks_together(text):
+    """marks that follow one another are glued: each is a word of its own"""
+    spaced = "".join(c if _is_mark(c) else f"\0{c}\0" for c in text.lower())
+    return spaced.replace("\0\0", "").replace("\0", " ").split()
 
 
 def _draw_text(rng):
     """Letters, digits, marks and white space in any order."""
-    signs = list("abcABCÉé0379.,;:!?'\"-_()$€…–«") + 3 * list(" \t\n")
+    signs = list("abcABCÉé0379.,;:!?'\"-_()$€²+…–«") + 3 * list(" \t\n")
     return ("".join(rng.choice(signs, rng.integers(0, 25))),)
 
 
@@ -182,56 +215,88 @@ def _draw_word(rng):
 # -------------------------------------------------------------------- pair
 
 
-def my_pair(first, second, length):
-    tokens = ["[CLS]"] + first + ["[SEP]"] + second + ["[SEP]"]
-    spare = length - len(tokens)
-    segment_ids = [0] * (len(first) + 2) + [1] * (len(second) + 1) + [0] * spare
-    attention_mask = [1] * len(tokens) + [0] * spare
-    return tokens + ["[PAD]"] * spare, segment_ids, attention_mask
+def my_encode_pair(first, second, vocab, length):
+    tokens, segment_ids = ["[CLS]"], [0]
+    for segment, text in enumerate((first, second)):
+        clean, _ = bert_np.tokenizer.normalize(text)
+        for word, _ in bert_np.tokenizer.basic_split(clean):
+            tokens += bert_np.tokenizer.wordpiece(word, vocab)
+        tokens += ["[SEP]"]
+        segment_ids += [segment] * (len(tokens) - len(segment_ids))
+    padding = length - len(tokens)
+    input_ids = [vocab[token] for token in tokens] + [vocab["[PAD]"]] * padding
+    return input_ids, segment_ids + [0] * padding, [1] * len(tokens) + [0] * padding
 
 
-def _separator_in_second(first, second, length):
+def _used(row):
+    """How many tokens of a row (input ids, segment ids, mask) are real."""
+    return sum(row[2])
+
+
+def _separator_in_second(first, second, vocab, length):
     """the first [SEP] closes the first text: its segment is 0"""
-    tokens, _, attention_mask = my_pair(first, second, length)
-    ones = len(second) + 2
-    segment_ids = [0] * (len(first) + 1) + [1] * ones
-    return tokens, segment_ids + [0] * (length - len(segment_ids)), attention_mask
+    ids, segments, mask = my_encode_pair(first, second, vocab, length)
+    segments = segments[1:] + segments[:1]
+    return ids, [segment * bit for segment, bit in zip(segments, mask)], mask
 
 
-def _padding_in_second(first, second, length):
+def _padding_in_second(first, second, vocab, length):
     """padding belongs to no text: its segment is 0"""
-    tokens, _, attention_mask = my_pair(first, second, length)
-    zeros = len(first) + 2
-    return tokens, [0] * zeros + [1] * (length - zeros), attention_mask
+    ids, segments, mask = my_encode_pair(first, second, vocab, length)
+    return ids, [s if bit else 1 for s, bit in zip(segments, mask)], mask
 
 
-def _inverted(first, second, length):
+def _inverted(first, second, vocab, length):
     """your mask is inverted: 1 is a real token, 0 padding"""
-    tokens, segment_ids, attention_mask = my_pair(first, second, length)
-    return tokens, segment_ids, [1 - bit for bit in attention_mask]
+    ids, segments, mask = my_encode_pair(first, second, vocab, length)
+    return ids, segments, [1 - bit for bit in mask]
 
 
-def _padding_seen(first, second, length):
+def _padding_seen(first, second, vocab, length):
     """your mask shows the padding: it must be 0 there"""
-    tokens, segment_ids, _ = my_pair(first, second, length)
-    return tokens, segment_ids, [1] * length
+    ids, segments, _ = my_encode_pair(first, second, vocab, length)
+    return ids, segments, [1] * length
 
 
-def _no_last_separator(first, second, length):
+def _no_last_separator(first, second, vocab, length):
     """the second text too is closed by a [SEP]"""
-    used = len(first) + len(second) + 2
-    tokens = ["[CLS]", *first, "[SEP]", *second] + ["[PAD]"] * (length - used)
-    segment_ids = [0] * (len(first) + 2) + [1] * len(second) + [0] * (length - used)
-    return tokens, segment_ids, [1] * used + [0] * (length - used)
+    row = my_encode_pair(first, second, vocab, length)
+    last, zeros = _used(row) - 1, (vocab["[PAD]"], 0, 0)
+    return tuple(
+        values[:last] + values[last + 1 :] + [zero] for values, zero in zip(row, zeros)
+    )
+
+
+def _at_white_space(first, second, vocab, length):
+    """punctuation is still attached to its word: clean and split the text
+    first
+    """
+    pieces = [text.lower().split() for text in (first, second)]
+    tokens = ["[CLS]", *pieces[0], "[SEP]", *pieces[1], "[SEP]"]
+    spare = length - len(tokens)
+    ids = [vocab.get(token, vocab["[UNK]"]) for token in tokens]
+    segments = [0] * (len(pieces[0]) + 2) + [1] * (len(pieces[1]) + 1) + [0] * spare
+    mask = [1] * len(tokens) + [0] * spare
+    return ids + [vocab["[PAD]"]] * spare, segments, mask
+
+
+def _padded_with_zero(first, second, vocab, length):
+    """the id of [PAD] is not 0 in every vocabulary: look it up"""
+    ids, segments, mask = my_encode_pair(first, second, vocab, length)
+    return [i if bit else 0 for i, bit in zip(ids, mask)], segments, mask
 
 
 def _draw_pair(rng):
-    """Texts of different lengths, sometimes without room for padding."""
-    n, m, spare = (rng.integers(1, 5, 3) - [0, 0, 1]).tolist()
-    first, second = ["cat", "sat", "it", "was"][:n], ["un", "##able", ".", "?"][:m]
-    return first, second, n + m + 3 + spare
+    """Two texts, a vocabulary in any order, sometimes no room for padding."""
+    entries = rng.permutation([*VOCAB]).tolist()
+    words = ["The", "cat", "unplayable", "plays", "it", "was?", "tired.", "dog", ""]
+    texts = [" ".join(rng.choice(words, rng.integers(1, 4))) for _ in range(2)]
+    vocab = {token: i for i, token in enumerate(entries)}
+    used = _used(my_encode_pair(*texts, vocab, 100))
+    return *texts, vocab, int(used + rng.integers(0, 4))
 
 
+TURNED = {token: i for i, token in enumerate(reversed(VOCAB))}
 SMALL = {"una": 0, "##b": 1, "##l": 2, "un": 3, "##able": 4, "##a": 5}
 
 EXERCISES = (
@@ -240,14 +305,16 @@ EXERCISES = (
         title="Words and punctuation",
         level=1,
         minutes=6,
-        task="Write `my_words(text)`: the list of words in lower case. Each "
-        "character that is neither a letter, nor a digit, nor white space "
-        "becomes a word of its own.",
+        task="Write `my_words(text)`: the list of words in lower case, split at "
+        "white space. Each punctuation mark becomes a word of its own: each of the "
+        "32 signs in `string.punctuation`, and each character whose "
+        "`unicodedata.category` begins with P.",
         hints=(
             "Put a space on both sides of every character that must stand alone; "
             "then split at white space.",
-            'ch.isalnum() says letter or digit. Join (ch or f" {ch} ") over '
-            "text.lower(), then call .split().",
+            "For each ch of text.lower(): ch in string.punctuation, or "
+            'unicodedata.category(ch)[0] == "P"? Then add f" {ch} ", else ch; at the '
+            "end .split().",
         ),
         solution=my_words,
         mistakes=mistakes(
@@ -257,6 +324,8 @@ EXERCISES = (
             _punctuation_dropped,
             _word_signs_only,
             _ascii_marks_only,
+            _unicode_marks_only,
+            _every_sign,
             _marks_together,
             _digits_alone,
             _english_letters,
@@ -351,29 +420,34 @@ EXERCISES = (
         id="01.pair",
         title="Two texts in one padded row",
         level=2,
-        minutes=8,
-        task="Write `my_pair(first, second, length)` for two lists of pieces. Return "
-        "three lists of this length: tokens, segment ids, attention mask. "
-        "Padding has segment 0.",
+        minutes=10,
+        task="Write `my_encode_pair(first, second, vocab, length)` for two texts. "
+        "Return three lists of this length: input ids, segment ids, attention mask. "
+        "Padding has segment 0. You may call `normalize`, `basic_split` and "
+        "`wordpiece` of `bert_np.tokenizer`, as in sections 2 and 3.",
         hints=(
-            "Write the row down first: [CLS], first, [SEP], second, [SEP], then "
-            "padding. Count how many of each.",
-            "Segment 0: len(first) + 2 places. Segment 1: len(second) + 1 places. "
-            "Mask: 1 for every token that is no padding.",
+            "Write the row of tokens down first: [CLS], the pieces of the first text, "
+            "[SEP], those of the second, [SEP], then padding. Count how many of each.",
+            "Segment 0: the pieces of the first text and 2 more. Segment 1: those of "
+            "the second and 1 more. Then vocab[token] for each token, and "
+            'vocab["[PAD]"] for the rest.',
         ),
-        solution=my_pair,
+        solution=my_encode_pair,
         mistakes=mistakes(
             _separator_in_second,
             _padding_in_second,
             _inverted,
             _padding_seen,
             _no_last_separator,
+            _at_white_space,
+            _padded_with_zero,
         ),
         cases=(
-            (["the", "cat", "sat"], ["it", "was", "tired", "."], 12),
-            (["un", "##able"], ["it"], 8),
-            (["it"], ["was", "the", "cat"], 7),  # no room for padding
-            (["cat", "sat"], ["it", "was"], 8),
+            ("The cat sat.", "It was tired.", VOCAB, 13),
+            ("unplayable", "plays?", VOCAB, 9),
+            ("It", "was the CAT", VOCAB, 7),  # no room for padding
+            ("cat sat", "it was", TURNED, 10),
+            ("a dog", "", VOCAB, 8),
         ),
         draw=_draw_pair,
     ),

@@ -186,6 +186,113 @@ def _draw_rows(rng):
     return x, *rng.normal(size=(2, H)), float(rng.choice([1e-12, 1e-3, 0.5]))
 
 
+# ------------------------------------------------------------------- embed
+
+
+def my_embed(input_ids, segment_ids, params, eps):
+    T = input_ids.shape[1]
+    x = (
+        params["word"][input_ids]
+        + params["position"][:T]
+        + params["segment"][segment_ids]
+    )
+    mean = x.mean(axis=-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
+    gamma, beta = params["norm"]["gamma"], params["norm"]["beta"]
+    return gamma * (x - mean) / np.sqrt(variance + eps) + beta
+
+
+def _without(name):
+    """Return my_embed without one table, or with one in another order."""
+
+    def embed(input_ids, segment_ids, params, eps):
+        tables = {**params, name: 0 * params[name]}
+        return my_embed(input_ids, segment_ids, tables, eps)
+
+    return embed
+
+
+def _no_position(input_ids, segment_ids, params, eps):
+    """the position rows are missing"""
+    return _without("position")(input_ids, segment_ids, params, eps)
+
+
+def _no_segment_row(input_ids, segment_ids, params, eps):
+    """the segment rows are missing; segment 0 has a vector too"""
+    return _without("segment")(input_ids, segment_ids, params, eps)
+
+
+def _only_word(input_ids, segment_ids, params, eps):
+    """position and segment are missing: three rows are added"""
+    tables = {**params, "position": 0 * params["position"]}
+    return _no_segment_row(input_ids, segment_ids, tables, eps)
+
+
+def _not_normalised(input_ids, segment_ids, params, eps):
+    """the LayerNorm is missing"""
+    T = input_ids.shape[1]
+    rows = params["position"][:T] + params["segment"][segment_ids]
+    return params["word"][input_ids] + rows
+
+
+def _norm_before_the_sum(input_ids, segment_ids, params, eps):
+    """only the word rows are normalised: add first, then normalise the sum"""
+    tables = {**params, "position": 0 * params["position"]}
+    tables["segment"] = 0 * params["segment"]
+    x = my_embed(input_ids, segment_ids, tables, eps)
+    T = input_ids.shape[1]
+    return x + params["position"][:T] + params["segment"][segment_ids]
+
+
+def _position_of_the_sequence(input_ids, segment_ids, params, eps):
+    """a whole sequence got one position: token t takes row t, so the position
+    rows have the shape (T, H)
+    """
+    x = np.zeros((*input_ids.shape, params["word"].shape[1]))
+    for b, (ids, segments) in enumerate(zip(input_ids, segment_ids)):
+        first = {**params, "position": np.tile(params["position"][b], (len(ids), 1))}
+        x[b] = my_embed(ids[None], segments[None], first, eps)[0]
+    return x
+
+
+def _norm_without_parameters(input_ids, segment_ids, params, eps):
+    """gamma and beta of the norm are missing"""
+    norm = {"gamma": 1, "beta": 0}
+    return my_embed(input_ids, segment_ids, {**params, "norm": norm}, eps)
+
+
+def _norm_over_tokens(input_ids, segment_ids, params, eps):
+    """you normalised over the tokens: each token is normalised alone, over the
+    last axis
+    """
+    x = _not_normalised(input_ids, segment_ids, params, eps)
+    x = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + eps)
+    return params["norm"]["gamma"] * x + params["norm"]["beta"]
+
+
+def _draw_embeddings(rng):
+    """A batch with tables of different sizes, and a norm that does something."""
+    V, P, S, H = rng.permutation([5, 8, 3, 4])
+    B, T = rng.integers(1, 4), rng.integers(1, min(P, 6) + 1)
+    params = {
+        name: rng.normal(size=(rows, H))
+        for name, rows in (("word", V), ("position", P), ("segment", S))
+    }
+    params["norm"] = dict(zip(("gamma", "beta"), rng.normal(size=(2, H))))
+    ids, segments = rng.integers(0, V, (B, T)), rng.integers(0, S, (B, T))
+    return ids, segments, params, float(rng.choice([1e-12, 1e-3, 0.5]))
+
+
+EMBEDDINGS = {
+    "word": WORD,
+    "position": POSITION,
+    "segment": SEGMENT,
+    "norm": {
+        "gamma": np.array([1.0, -2.0, 0.5, 3.0]),
+        "beta": np.array([0.1, 0.0, -4.0, 1.0]),
+    },
+}
+
 EXERCISES = (
     Exercise(
         id="02.one_hot",
@@ -331,6 +438,44 @@ EXERCISES = (
             (np.array([[2.0, 4.5]]), np.array([3.0, 2]), np.array([-1.0, 1]), 1e-3),
         ),
         draw=_draw_rows,
+    ),
+    Exercise(
+        id="02.embed",
+        title="From ids to what layer 0 sees",
+        level=2,
+        minutes=8,
+        task="Write `my_embed(input_ids, segment_ids, params, eps)` for ids of shape "
+        '(B, T). params holds the tables "word", "position" and "segment", '
+        'and "norm" with "gamma" and "beta". Return the normalised sums, of '
+        "shape (B, T, H). Your LayerNorm may be called.",
+        hints=(
+            "Three lookups, one sum, one norm. Which of the three tables is not looked "
+            "up with an array of ids?",
+            'params["position"][:T] has the shape (T, H); added to (B, T, H) it is the '
+            "same for every sequence. Then LayerNorm over the last axis.",
+        ),
+        solution=my_embed,
+        mistakes=mistakes(
+            _no_position,
+            _no_segment_row,
+            _only_word,
+            _not_normalised,
+            _norm_before_the_sum,
+            _position_of_the_sequence,
+            _norm_without_parameters,
+            _norm_over_tokens,
+        ),
+        cases=(
+            (np.array([[3, 1, 4]]), np.zeros((1, 3), int), EMBEDDINGS, 1e-12),
+            (
+                np.array([[3, 1, 4, 2, 0], [1, 3, 0, 4, 2]]),
+                np.array([[0, 0, 0, 1, 1], [0, 1, 1, 1, 1]]),
+                EMBEDDINGS,
+                0.25,
+            ),
+            (np.array([[2], [4]]), np.array([[1], [0]]), EMBEDDINGS, 1e-3),
+        ),
+        draw=_draw_embeddings,
     ),
     Exercise(
         id="02.order",

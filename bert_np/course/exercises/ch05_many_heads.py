@@ -8,9 +8,6 @@ from bert_np.course.exercise import Exercise, Mistake, mistakes
 
 X = 10 * np.arange(3)[:, None] + np.arange(8)  # (T, H): 10 t + h
 BATCH = np.stack([X, X + 100])  # (B, T, H)
-Q = np.array([[2.0, 0, 0, 0, 2, 0], [0, 2, 0, 0, 0, 2], [0, 0, 2, 2, 0, 0]])
-K = np.array([[2.0, 1, 0, 0, 1, 0], [1, 2, 0, 0, 0, 2], [0, 1, 2, 1, 0, 0]])
-V = np.array([[1.0, 0, 2, 0, 1, 1], [0, 1, 0, 3, 0, 1], [1, 1, 0, 0, 2, 0]])
 
 
 # ------------------------------------------------------------------- split
@@ -110,99 +107,161 @@ def _draw_split(rng):
     return (rng.normal(size=rng.integers(1, 5, 4)),)
 
 
-# ---------------------------------------------------------- loop over heads
+# --------------------------------------------------- self-attention, whole
 
 
-def my_attention_by_head(q, k, v, A):
-    D = q.shape[-1] // A
-    contexts = []
-    for a in range(A):
-        mine = slice(a * D, (a + 1) * D)
-        scores = q[:, mine] @ k[:, mine].T / math.sqrt(D)
-        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
-        contexts.append(probs @ v[:, mine])
-    return np.concatenate(contexts, axis=-1)
+def my_self_attention(x, params, attention_mask, A):
+    B, T, H = x.shape
+    q, k, v = (
+        (x @ params[name]["W"] + params[name]["b"])
+        .reshape(B, T, A, H // A)
+        .transpose(0, 2, 1, 3)
+        for name in ("query", "key", "value")
+    )
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(H // A)
+    visible = attention_mask[:, None, None, :] == 1
+    scores = np.where(visible, scores, np.finfo(scores.dtype).min)
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    context = (probs @ v).transpose(0, 2, 1, 3).reshape(B, T, H)
+    return context @ params["output"]["W"] + params["output"]["b"]
 
 
-def _one_head(q, k, v, A):
-    """that is one head over all H numbers: cut q, k and v into A slices"""
-    return my_attention_by_head(q, k, v, 1)
+def _with(params, **changes):
+    """Parameters in which some maps are others."""
+    return {**params, **{name: {**params[name], **c} for name, c in changes.items()}}
 
 
-def _scaled_by_hidden_size(q, k, v, A):
+def _plain_output(params):
+    """An output map that changes nothing."""
+    size = len(params["output"]["b"])
+    return _with(params, output={"W": np.eye(size), "b": np.zeros(size)})
+
+
+def _no_output_map(x, params, attention_mask, A):
+    """the output map is missing: its matrix adds the heads up"""
+    return my_self_attention(x, _plain_output(params), attention_mask, A)
+
+
+def _no_output_bias(x, params, attention_mask, A):
+    """the bias of the output map is missing"""
+    changed = _with(params, output={"b": 0 * params["output"]["b"]})
+    return my_self_attention(x, changed, attention_mask, A)
+
+
+def _no_value_bias(x, params, attention_mask, A):
+    """the bias of the values is missing"""
+    changed = _with(params, value={"b": 0 * params["value"]["b"]})
+    return my_self_attention(x, changed, attention_mask, A)
+
+
+def _no_query_or_key_bias(x, params, attention_mask, A):
+    """the biases of the queries and keys are missing"""
+    changed = {name: {"b": 0 * params[name]["b"]} for name in ("query", "key")}
+    return my_self_attention(x, _with(params, **changed), attention_mask, A)
+
+
+def _swapped(x, params, attention_mask, A):
+    """queries and keys are swapped: q k^T, a row for each query"""
+    changed = {**params, "query": params["key"], "key": params["query"]}
+    return my_self_attention(x, changed, attention_mask, A)
+
+
+def _one_head(x, params, attention_mask, A):
+    """that is one head over all H numbers: cut q, k and v into A heads"""
+    return my_self_attention(x, params, attention_mask, 1)
+
+
+def _unmasked(x, params, attention_mask, A):
+    """the mask is not used: a padded key must get probability 0"""
+    return my_self_attention(x, params, np.ones_like(attention_mask), A)
+
+
+def _inverted(x, params, attention_mask, A):
+    """your mask is inverted: 1 is a real token, 0 padding"""
+    return my_self_attention(x, params, 1 - attention_mask, A)
+
+
+def _scaled(x, params, factor):
+    """Parameters whose scores are multiplied by a factor."""
+    query = params["query"]
+    return _with(params, query={"W": factor * query["W"], "b": factor * query["b"]})
+
+
+def _scaled_by_hidden_size(x, params, attention_mask, A):
     """you scaled by the root of H: D is H / A"""
-    return my_attention_by_head(q / math.sqrt(A), k, v, A)
+    changed = _scaled(x, params, 1 / math.sqrt(A))
+    return my_self_attention(x, changed, attention_mask, A)
 
 
-def _added_heads(q, k, v, A):
-    """you added the heads: put them side by side, axis=-1"""
-    merged = my_attention_by_head(q, k, v, A)
-    return merged.reshape(len(q), A, -1).sum(axis=1)
+def _unscaled(x, params, attention_mask, A):
+    """the scale is missing: divide the scores by the root of D"""
+    changed = _scaled(x, params, math.sqrt(x.shape[-1] // A))
+    return my_self_attention(x, changed, attention_mask, A)
 
 
-def _stacked_heads(q, k, v, A):
-    """the heads stand below each other: concatenate over axis=-1"""
-    merged = my_attention_by_head(q, k, v, A)
-    return np.concatenate(np.split(merged, A, axis=-1), axis=0)
+def _attend(x, params, attention_mask, A, split, merge, after=False):
+    """Self-attention with another way to split, to merge, or to mask."""
+    q, k, v = (
+        split(x @ params[name]["W"] + params[name]["b"], A)
+        for name in ("query", "key", "value")
+    )
+    scores = q @ k.swapaxes(-1, -2) / math.sqrt(x.shape[-1] // A)
+    visible = attention_mask[:, None, None, :] == 1
+    low = np.finfo(scores.dtype).min
+    scores = scores if after else np.where(visible, scores, low)
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    context = merge((probs * visible if after else probs) @ v)
+    return context @ params["output"]["W"] + params["output"]["b"]
 
 
-def _sums_in_columns(q, k, v, A):
-    """column j is divided by the sum of row j: keep the summed axis with
-    keepdims=True
+def _naive_split(x, params, attention_mask, A):
+    """one reshape to (B, A, T, D) mixes heads and tokens: reshape to
+    (B, T, A, D), then transpose
     """
-    D, contexts = q.shape[-1] // A, []
-    for a in range(A):
-        mine = slice(a * D, (a + 1) * D)
-        scores = q[:, mine] @ k[:, mine].T / math.sqrt(D)
-        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        contexts.append(exponentials / exponentials.sum(axis=-1) @ v[:, mine])
-    return np.concatenate(contexts, axis=-1)
+    return _attend(x, params, attention_mask, A, _reshape_only, my_merge)
 
 
-def _first_probs_for_all(q, k, v, A):
-    """all your heads use the probs of head 0: each has its own"""
-    D = q.shape[-1] // A
-    first = slice(0, D)
-    repeated = (np.tile(x[:, first], A) for x in (q, k))
-    return my_attention_by_head(*repeated, v, A)
-
-
-def _naive_heads(q, k, v, A):
-    """it overflows for large scores: subtract each row's maximum first"""
-    D, contexts = q.shape[-1] // A, []
-    for a in range(A):
-        mine = slice(a * D, (a + 1) * D)
-        exponentials = np.exp(q[:, mine] @ k[:, mine].T / math.sqrt(D))
-        probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
-        contexts.append(probs @ v[:, mine])
-    return np.concatenate(contexts, axis=-1)
-
-
-def _in_turns(q, k, v, A):
-    """your head takes every A-th number: a head's numbers stand side by
-    side
+def _naive_merge(x, params, attention_mask, A):
+    """the heads are merged by a reshape alone: transpose to (B, T, A, D)
+    first
     """
-    order = np.arange(q.shape[-1]).reshape(-1, A).T.ravel()
-    return my_attention_by_head(q[:, order], k[:, order], v[:, order], A)
+    return _attend(x, params, attention_mask, A, my_split, _merge_by_reshape)
 
 
-def _last_is_missing(q, k, v, A):
-    """the last head is missing: range(A) has them all"""
-    merged = my_attention_by_head(q, k, v, A)
-    start = (A - 1) * (v.shape[-1] // A) if A > 1 else v.shape[-1]
-    return np.concatenate([merged[:, :start], v[:, start:]], axis=-1)
+def _masked_after(x, params, attention_mask, A):
+    """you masked after the softmax: the rows no longer sum to 1"""
+    return _attend(x, params, attention_mask, A, my_split, my_merge, after=True)
 
 
-def _draw_heads(rng):
-    """Queries, keys and values for some heads; some scores far apart."""
-    T, A, D = rng.integers(1, 6), rng.integers(1, 4), rng.integers(1, 4)
-    q, k, v = rng.normal(size=(3, T, A * D))
-    return q * rng.choice([1, 300]), k, v, int(A)
+def _draw_attention(rng):
+    """Parameters that are all at work, padding in some rows, any number of heads."""
+    B, T, A, D = rng.integers(1, 4), rng.integers(1, 5), *rng.integers(1, 4, 2)
+    H = A * D
+    names = ("query", "key", "value", "output")
+    params = {
+        name: {"W": rng.normal(size=(H, H)), "b": rng.normal(size=H)} for name in names
+    }
+    real = rng.integers(1, T + 1, B)
+    mask = (np.arange(T) < real[:, None]).astype(int)
+    return rng.normal(size=(B, T, H)), params, mask, int(A)
 
 
-# Pairwise different sizes: B = 2, T = 5, A = 3, D = 4, H = 12.
+def _waves(H):
+    """Four maps of H to H numbers, all different and none of them 0."""
+    return {
+        name: {
+            "W": np.cos(np.arange(H * H) * (i + 1.3)).reshape(H, H),
+            "b": np.sin(np.arange(H) + i + 1.0),
+        }
+        for i, name in enumerate(("query", "key", "value", "output"))
+    }
+
+
 WIDE = np.cos(np.arange(120.0)).reshape(2, 5, 12)
+BATCH_6 = np.sin(np.arange(2 * 5 * 6) ** 2).reshape(2, 5, 6)  # (B, T, H)
+PADDED = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 
 EXERCISES = (
     Exercise(
@@ -256,39 +315,44 @@ EXERCISES = (
         draw=_draw_split,
     ),
     Exercise(
-        id="05.loop",
-        title="A loop over heads",
-        level=2,
-        minutes=10,
-        task="Write `my_attention_by_head(q, k, v, A)` for q, k, v of shape (T, H): "
-        "the context of all A heads, side by side, of shape (T, H). Use a loop "
-        "over the heads.",
+        id="05.self_attention",
+        title="Self-attention, from x to the output",
+        level=3,
+        minutes=15,
+        task="Write `my_self_attention(x, params, attention_mask, A)` for x of shape "
+        '(B, T, H), a mask of shape (B, T) and A heads. params holds "query", '
+        '"key", "value" and "output", each with "W" (H, H) and "b" (H,). '
+        "Return the output, of shape (B, T, H).",
         hints=(
-            "Each head is chapter 03 on its own slice of q, k and v. What is D for a "
-            "slice?",
-            "For each a: mine = slice(a * D, (a + 1) * D), attention on q[:, mine], "
-            "k[:, mine], v[:, mine] with √D; at the end np.concatenate(…, axis=-1).",
+            "Six steps: three linear maps, split each into heads, scores by √D, mask "
+            "and softmax (chapter 04), times v, merge and the output map.",
+            'q, k, v = (my_split(x @ params[name]["W"] + params[name]["b"], A) for '
+            "the three names); scores = q @ k.swapaxes(-1, -2) / math.sqrt(H // A); "
+            "the mask is attention_mask[:, None, None, :].",
         ),
-        solution=my_attention_by_head,
+        solution=my_self_attention,
         mistakes=mistakes(
+            _no_output_map,
+            _no_output_bias,
+            _no_value_bias,
+            _no_query_or_key_bias,
+            _swapped,
             _one_head,
+            _unmasked,
+            _inverted,
             _scaled_by_hidden_size,
-            _added_heads,
-            _stacked_heads,
-            _sums_in_columns,
-            _first_probs_for_all,
-            _naive_heads,
-            _in_turns,
-            _last_is_missing,
+            _unscaled,
+            _naive_split,
+            _naive_merge,
+            _masked_after,
         ),
         cases=(
-            (Q, K, V, 2),
-            (Q, K, V, 3),
-            (WIDE[0], WIDE[1] + 0.5, WIDE[1], 3),
-            (300 * WIDE[0, :2], 20 * WIDE[1, :2], WIDE[0, 1:3], 4),
-            (WIDE[0, :1], WIDE[1, :1], WIDE[1, 1:2], 1),
+            (BATCH_6, _waves(6), PADDED, 2),
+            (BATCH_6, _waves(6), PADDED, 3),
+            (3 * BATCH_6[:1, :4], _waves(6), np.ones((1, 4), int), 2),
+            (-BATCH_6[1:], _waves(6), PADDED[1:], 1),
         ),
-        draw=_draw_heads,
+        draw=_draw_attention,
     ),
     Exercise(
         id="05.count",

@@ -272,6 +272,90 @@ LAYER3 = {
 }
 NETWORK3 = tuple(FFN3[part][name] for part in ("inner", "outer") for name in "Wb")
 
+# ------------------------------------------------------------ the layer, whole
+
+
+def my_encoder_layer(x, params, attention_mask, config):
+    attended, _ = bert_np.self_attention(x, params["attention"], attention_mask, config)
+    x = bert_np.layer_norm(x + attended, **params["attention_norm"], eps=1e-12)
+    inner = bert_np.linear(x, **params["ffn"]["inner"])
+    thought = bert_np.linear(bert_np.gelu(inner), **params["ffn"]["outer"])
+    return bert_np.layer_norm(x + thought, **params["ffn_norm"], eps=1e-12)
+
+
+def _whole(after_attention):
+    """Return a layer with attention from a mistaken second part."""
+
+    def encoder_layer(x, params, attention_mask, config):
+        attention = params["attention"]
+        attended, _ = bert_np.self_attention(x, attention, attention_mask, config)
+        return after_attention(x, attended, params)
+
+    encoder_layer.__doc__ = after_attention.__doc__
+    return encoder_layer
+
+
+def _unmasked_layer(x, params, attention_mask, config):
+    """the mask is not handed to the attention"""
+    return my_encoder_layer(x, params, np.ones_like(attention_mask), config)
+
+
+def _both_results(x, params, attention_mask, config):
+    """self_attention returns two things, the output and the maps: you return
+    both of something too
+    """
+    attended, probs = bert_np.self_attention(
+        x, params["attention"], attention_mask, config
+    )
+    return my_layer(x, attended, params), probs
+
+
+def _no_attention(x, params, attention_mask, config):
+    """the attention is missing"""
+    return my_layer(x, 0 * x, params)
+
+
+def _small_config(H, A):
+    return bert_np.BertConfig(
+        hidden_size=int(H), num_attention_heads=int(A), intermediate_size=5
+    )
+
+
+def _draw_encoder_layer(rng):
+    """A whole layer whose parameters are all at work, and a padded batch."""
+    B, T, A, D = rng.integers(1, 4), rng.integers(1, 5), *rng.integers(1, 4, 2)
+    H, F = A * D + A, rng.integers(2, 8)  # D + 1 numbers per head
+    maps = {
+        name: {"W": rng.normal(size=(H, H)), "b": rng.normal(size=H)}
+        for name in ("query", "key", "value", "output")
+    }
+    ffn = {
+        "inner": {"W": rng.normal(size=(H, F)), "b": rng.normal(size=F)},
+        "outer": {"W": rng.normal(size=(F, H)), "b": rng.normal(size=H)},
+    }
+    first, second = (
+        dict(zip(("gamma", "beta"), p)) for p in rng.normal(size=(2, 2, H))
+    )
+    params = {
+        "attention": maps,
+        "attention_norm": first,
+        "ffn": ffn,
+        "ffn_norm": second,
+    }
+    mask = (np.arange(T) < rng.integers(1, T + 1, B)[:, None]).astype(int)
+    return rng.normal(size=(B, T, H)), params, mask, _small_config(H, A)
+
+
+WHOLE = {
+    "attention": {
+        name: {"W": np.cos(np.arange(9) * (i + 1.7)).reshape(3, 3), "b": WAVE[1, :, i]}
+        for i, name in enumerate(("query", "key", "value", "output"))
+    },
+    **LAYER3,
+}
+BATCH3 = np.sin(np.arange(24.0) ** 2).reshape(2, 4, 3)  # (B, T, H)
+PADDED = np.array([[1, 1, 1, 1], [1, 1, 0, 0]])
+
 EXERCISES = (
     Exercise(
         id="06.residual",
@@ -366,42 +450,51 @@ EXERCISES = (
     ),
     Exercise(
         id="06.layer",
-        title="The layer after attention",
-        level=2,
-        minutes=10,
-        task="Write `my_layer(x, attended, params)`: x is the layer's input, attended "
-        "the output of its self-attention, both (T, H); params has "
-        '"attention_norm", "ffn" and "ffn_norm" as in the library. Return the '
-        "layer's output. You may call `bert_np.layer_norm` (eps=1e-12), "
-        "`bert_np.linear` and `bert_np.gelu`.",
+        title="The whole layer",
+        level=3,
+        minutes=12,
+        task="Write `my_encoder_layer(x, params, attention_mask, config)` for x of "
+        'shape (B, T, H); params has "attention", "attention_norm", "ffn" and '
+        '"ffn_norm" as in the library. Return the layer\'s output. You may call '
+        "`bert_np.self_attention`, which returns two things, `bert_np.layer_norm` "
+        "(eps=1e-12), `bert_np.linear` and `bert_np.gelu`.",
         hints=(
-            "Two lines of equations: norm(x + attended), and the same once more with "
-            "the feed-forward. Which x does the second line take?",
-            'x = bert_np.layer_norm(x + attended, **params["attention_norm"], '
-            "the feed-forward then takes this new x, and is added to it.",
+            "Two lines of equations: norm(x + attention), and norm(x + feed-forward). "
+            "Which x does the second line take?",
+            'attended, probs = bert_np.self_attention(x, params["attention"], '
+            "attention_mask, config); x = bert_np.layer_norm(x + attended, "
+            '**params["attention_norm"], eps=1e-12); the feed-forward then takes this '
+            "new x, and is added to it.",
         ),
-        solution=my_layer,
+        solution=my_encoder_layer,
         mistakes=mistakes(
-            _no_first_residual,
-            _no_second_residual,
-            _old_x,
-            _pre_norm,
-            _no_last_norm,
-            _norms_swapped,
-            _plain_second_norm,
-            _one_norm_twice,
-            _tanh_layer,
-            _large_epsilon,
-            _no_inner_bias,
-            _no_second_beta,
+            _unmasked_layer,
+            _no_attention,
+            _both_results,
+            *map(
+                _whole,
+                (
+                    _no_first_residual,
+                    _no_second_residual,
+                    _old_x,
+                    _pre_norm,
+                    _no_last_norm,
+                    _norms_swapped,
+                    _plain_second_norm,
+                    _one_norm_twice,
+                    _tanh_layer,
+                    _large_epsilon,
+                    _no_inner_bias,
+                    _no_second_beta,
+                ),
+            ),
         ),
         cases=(
-            (X, UPDATE, LAYER),
-            (UPDATE, X, LAYER),
-            (X3, UPDATE3, LAYER3),
-            (UPDATE3[:1], X3[:1], LAYER3),
+            (BATCH3, WHOLE, PADDED, _small_config(3, 3)),
+            (BATCH3[1:, :2], WHOLE, PADDED[1:, :2], _small_config(3, 1)),
+            (4 * BATCH3[:1], WHOLE, PADDED[:1], _small_config(3, 3)),
         ),
-        draw=_draw_layer,
+        draw=_draw_encoder_layer,
     ),
     Exercise(
         id="06.length",
