@@ -1,10 +1,11 @@
 """The helpers of the course: exercises that check themselves, hints and a lab."""
 
-from bert_np.course.checker import check, hint, show_case, show_solution
+from bert_np.course.checker import check, hint, show_case, show_solution, working
 from bert_np.course.environment import check_environment
 from bert_np.course.grading import grade
 from bert_np.course.lab import broken_bert
 from bert_np.course.my_bert import load_my_bert, progress
+from bert_np.course.predictions import predict
 from bert_np.course.source import show_source
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "grade",
     "hint",
     "load_my_bert",
+    "predict",
     "progress",
     "show_case",
     "show_solution",
     "show_source",
+    "working",
 ]

@@ -56,7 +56,7 @@ def environment_rows():
     rows.append(("model toy", toy, toy == "found", "chapters 08, 10 to 12"))
     cached = is_cached()
     fetch = f"fetch it: {fetch_command()}"
-    purpose = "chapters 01, 02, 07 to 11, 13" if cached else fetch
+    purpose = "all chapters but 08 and 12" if cached else fetch
     found = "found" if cached else "none"
     rows.append((f"model {MINILM.name}", found, cached, purpose))
     return rows

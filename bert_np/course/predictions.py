@@ -1,0 +1,362 @@
+"""Predictions: the student guesses first, then sees the answer and its reason.
+
+Each answer is also printed by the cell that follows in its chapter; the
+tests hold the two together.
+"""
+
+import sys
+from typing import Any, NamedTuple
+
+from bert_np.course.answers import Other, agrees, in_the_form_of
+from bert_np.course.attempts import Trouble, read_value
+from bert_np.errors import BertError, short
+
+
+class Prediction(NamedTuple):
+    """What comes out, and why."""
+
+    answer: Any  # a str, a number, or a list of them
+    why: str  # one or two sentences
+    shown: str  # what the next cells of the chapter print, or a part of it
+    tolerance: float = 0.0  # how near a guessed number has to be
+    also: tuple = ()  # other ways to say the same
+
+
+def predict(prediction_id, guess):
+    """Show what comes out, once you have said what you expect.
+
+    An untouched guess (`...`) shows the answer folded: a click opens it,
+    also on a page that nobody runs. Nothing that a guess may be raises
+    an error, and a wrong one costs nothing.
+
+    Parameters
+    ----------
+    prediction_id : str
+        Such as "03.zero".
+    guess : str, number or list
+        In the form that the question names.
+    """
+    prediction = find_prediction(prediction_id)
+    value = read_value(guess)
+    if value is None:
+        _show_folded(prediction)
+    elif _is_right(value, prediction):
+        print(f"Right: {_in_words(prediction.answer)}. {prediction.why}")
+    else:
+        theirs = _in_words(value)
+        right = _in_words(prediction.answer)
+        print(f"You said {theirs}; it is {right}. {prediction.why}")
+
+
+def find_prediction(prediction_id):
+    """Return the prediction with this id, such as "03.zero"."""
+    if not isinstance(prediction_id, str) or prediction_id not in PREDICTIONS:
+        start = prediction_id[:2] if isinstance(prediction_id, str) else ""
+        near = [name for name in PREDICTIONS if name[:2] == start] or [
+            f"{chapter}.…" for chapter in dict.fromkeys(n[:2] for n in PREDICTIONS)
+        ]
+        raise BertError(f"id = {short(prediction_id)}, allowed: {', '.join(near)}")
+    return PREDICTIONS[prediction_id]
+
+
+def _is_right(value, prediction):
+    """Return whether a guess says the same as the answer."""
+    return any(
+        agrees(in_the_form_of(value, right), right, prediction.tolerance)
+        for right in (prediction.answer, *prediction.also)
+    )
+
+
+def _show_folded(prediction):
+    """Show the answer behind a click; as plain text, only that it is there."""
+    from bert_np.plotting.html import tag
+
+    text = "no guess yet: write one in place of ... and run the cell"
+    answer = f"{_in_words(prediction.answer)}. {prediction.why}"
+    html = tag("details", tag("summary", "The answer, if you only read"), answer)
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None:
+        print(text)
+    else:
+        from IPython.display import display
+
+        display({"text/plain": text, "text/html": html}, raw=True)
+
+
+def _in_words(value):
+    """Write an answer or a guess as a student would."""
+    if isinstance(value, Other | Trouble):
+        return "something that cannot be read"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_in_words, value))
+    return value if isinstance(value, str) and len(value) < 100 else short(value)
+
+
+PREDICTIONS = {
+    "00.search": Prediction(
+        "yes",
+        "The nearest vector is that of a sentence in which the Cat grins. Meaning, not "
+        "spelling, brought the two together.",
+        "The Cat only grinned when it saw Alice.",
+    ),
+    "00.again": Prediction(
+        4,
+        "Its first line makes the list anew, so that nothing adds up.",
+        "4 words",
+    ),
+    "00.division": Prediction(
+        "wrong numbers",
+        "A shape (3,) is lined up with the columns: column j is divided by the sum of "
+        "row j, and NumPy does not complain.",
+        "row sums [0.733 1.183 0.9  ]",
+    ),
+    "00.columns": Prediction(
+        "all of them",
+        "What cat no longer gets is divided among the others, for every row must still "
+        "sum to 1.",
+        "[0.5 0.  0.5]",
+    ),
+    "01.unseen": Prediction(
+        0.16,
+        "Nearly one word in six. Most words of a language are rare, so every new text "
+        "brings some that no list of words has.",
+        "16% of those in the second half are unknown",
+        0.05,
+    ),
+    "01.naive": Prediction(
+        2,
+        "The first word has a capital and the last one a full stop, and neither "
+        "spelling is in the list.",
+        "['[UNK]', 'cat', 'sat', 'because', 'it', 'was', '[UNK]']",
+    ),
+    "01.currency": Prediction(
+        [2, 1],
+        "$ is one of the 32 ASCII signs and is split off. € is not, and Unicode calls "
+        "it a currency symbol, not punctuation.",
+        "['€5']",
+    ),
+    "01.more": Prediction(
+        "yes",
+        "The longer piece ##playa is taken, ble is left over, and WordPiece never goes "
+        "back.",
+        "21 entries: ['[UNK]']",
+    ),
+    "01.separators": Prediction(
+        [0, 1],
+        "Each [SEP] belongs to the text that it closes.",
+        " 5 [SEP]  segment 0",
+    ),
+    "01.lost": Prediction(
+        ["a", "c"],
+        "Spaces, capitals and accents are cleaned away. dog is unknown and becomes "
+        "[UNK], another id.",
+        "'Thé cat sat.'     -> [ 2  5  6  7 12  3]",
+        also=(["c", "a"],),
+    ),
+    "02.nearest": Prediction(
+        "cats",
+        "Its plural, with a cosine of 0.82; kitten and kitty follow. These words occur "
+        "in the same places, and training pushed their rows the same way.",
+        "cats 0.82",
+    ),
+    "02.minus": Prediction(
+        "the last row",
+        "NumPy counts negative places from the end.",
+        "word[-1] = [2. 2. 0. 0.]",
+    ),
+    "02.recover": Prediction(
+        1.0,
+        "All 500, and all positions too: in 384 dimensions, directions that were drawn "
+        "or learned apart hardly disturb one another.",
+        "384          1.00              1.00",
+        0.02,
+    ),
+    "02.axis": Prediction(
+        "yes",
+        "Over axis 0, the mean and the variance are those of a column, in which all "
+        "tokens take part.",
+        "axis  0: 'the' is [-0.2673",
+    ),
+    "02.blind": Prediction(
+        0.0,
+        "They are the same: without positions nothing in the model says where a token "
+        "stands.",
+        "without positions  the two vectors of 'cat' differ by 0.0000",
+        0.01,
+    ),
+    "02.position40": Prediction(
+        [39, 41],
+        "Its two neighbours. The next ones, though, are 197 and 198, far away.",
+        "most like 40: 39 (0.88), 41 (0.87), 197 (0.72)",
+        also=([41, 39], [39, 41, 197], [41, 39, 197], [39, 40, 41]),
+    ),
+    "03.zero": Prediction(
+        "no",
+        "It gets 0.09. The exponential of 0 is 1, so a score of 0 is nothing special: "
+        "only its distance from the other scores counts.",
+        "probabilities [0.6652 0.2447 0.09  ]",
+    ),
+    "03.mirror": Prediction(
+        0.1065,
+        "The scores of the two directions are both 0, but each row is divided by its "
+        "own sum, and the sums differ.",
+        "sat -> the: 0.1065",
+        0.006,
+    ),
+    "03.large": Prediction(
+        "nan",
+        "The exponential of 1000 is too large for a float. It becomes infinity, and "
+        "infinity divided by infinity is not a number.",
+        "naive:   [nan nan]",
+    ),
+    "03.growth": Prediction(
+        0.88,
+        "The scores have standard deviation 8, so one of ten is usually far ahead, and "
+        "the exponential turns a lead of 8 into a factor of 3,000.",
+        "                     0.88     0.32",
+        0.1,
+    ),
+    "04.forgotten": Prediction(
+        0.66,
+        "Beside the long sentence 44 positions are [PAD], and more than a third of the "
+        "attention goes there. The sentence has become another one.",
+        "beside 50 tokens: cosine 0.66",
+        0.1,
+    ),
+    "04.naive": Prediction(
+        "score 0",
+        "The softmax still makes them sum to 1, but a score of 0 has the exponential "
+        "1, so [PAD] keeps a portion.",
+        "row sum 0.91",
+    ),
+    "04.pad_row": Prediction(
+        1,
+        "A padded position is a query like any other: it divides its attention among "
+        "the visible keys.",
+        "row of [PAD]: [0.5 0.5 0. ]  sum 1.0",
+    ),
+    "04.low": Prediction(
+        ["a huge score", "all masked"],
+        "On an ordinary row all three give exactly 0 for a masked key.",
+        "all masked   [0.6652 0.2447 0.09  ] [nan nan nan]",
+        also=(["all masked", "a huge score"],),
+    ),
+    "04.causal": Prediction(
+        "BERT's",
+        "Only with BERT's mask can a token see what comes after it.",
+        "triangle    the context of 'it' changes by 0.0000",
+        also=("BERT", "BERT's mask"),
+    ),
+    "04.derived": Prediction(
+        "it is wrong",
+        "A real token with the id of [PAD] is taken for padding, and nobody attends to "
+        "it. Nothing complains.",
+        "mask derived  difference in each row:",
+        also=("wrong",),
+    ),
+    "05.swap": Prediction(
+        "no, yes",
+        "The mean of two values is the same whichever is which. Two heads write into "
+        "different numbers, so there the exchange shows.",
+        "one head  [1.5 2.5]  after the swap [1.5 2.5]",
+        also=(["no", "yes"],),
+    ),
+    "05.slice": Prediction(
+        "yes",
+        "Every number of the query is a product of a column with all H numbers of x.",
+        "row 7 of its matrix",
+    ),
+    "05.reshape": Prediction(
+        "all of the first token and half of the second",
+        "A reshape keeps the order of the numbers and only breaks the line elsewhere.",
+        "equal to the loop: False",
+    ),
+    "05.cost": Prediction(
+        1,
+        "Just as many: the heads divide the columns of the same four matrices.",
+        "12    2,362,368",
+    ),
+    "05.naive": Prediction(
+        "yes",
+        "A softmax makes its rows sum to 1 whatever goes in.",
+        "row sums 1.0000",
+    ),
+    "06.halves": Prediction(
+        "feed-forward",
+        "Its updates are longer in every one of the six layers.",
+        "feed-forward from 0.8",
+        also=("the feed-forward network", "ffn"),
+    ),
+    "06.same": Prediction(
+        "no",
+        "The same update is added to three different vectors, and the sums differ.",
+        "[-1.      1.     -1.      1.    ]",
+    ),
+    "06.dip": Prediction(
+        -0.75,
+        "There GELU is −0.17. Further down it returns to 0. ReLU has no dip at all.",
+        "lowest: gelu(-0.75) = -0.17",
+        0.1,
+    ),
+    "06.forms": Prediction(
+        0.001,
+        "By 0.0005 at most, so 0.001 is the nearest of the three.",
+        "they differ by up to 4.7e-04",
+        6e-4,
+    ),
+    "06.changes": Prediction(
+        ["no", "zeros"],
+        "Tokens meet only in attention. Without GELU the two maps are one matrix, "
+        "W1 W2, and in this example that matrix is 0.",
+        "W1 @ W2 is all zeros: True",
+        also=(["no", "0"], ["no", 0]),
+    ),
+    "06.collapse": Prediction(
+        2,
+        "Each layer replaces every token by nearly the same mean, so one layer does "
+        "most of it and the second the rest.",
+        "after  2 layers: with residuals 0.514, without 1.000",
+        also=(1,),
+    ),
+    "06.height": Prediction(
+        6.93,
+        "√48: after LayerNorm the 48 numbers have mean square 1, so their squares sum "
+        "to 48.",
+        "post-norm (BERT): 6.93, after 24 layers 6.93",
+        0.1,
+    ),
+    "09.random": Prediction(
+        0.95,
+        "Layers with random parameters make all tokens alike (chapter 06), and so all "
+        "sentences, too.",
+        "0.11    0.95  Stock prices fell because of the storm.",
+        0.05,
+    ),
+    "09.bytes": Prediction(
+        22.7,
+        "Four bytes for each number, and a header that hardly counts.",
+        "22,713,216 numbers of 4 bytes",
+        0.5,
+    ),
+    "09.shape": Prediction(
+        [1536, 384],
+        "HuggingFace stores (out, in), the transpose of what x W needs.",
+        "encoder.layer.0.intermediate.dense.weight         [1536, 384]",
+    ),
+    "09.third": Prediction(
+        10,
+        "As text, 10 comes before 2.",
+        "sorted by name:    [0, 1, 10, 11",
+    ),
+    "09.alarm": Prediction(
+        12,
+        "Only the two matrices of each feed-forward network are not square.",
+        "37 matrices, alarm at 12",
+    ),
+    "09.nearly": Prediction(
+        ["transpose", "epsilon"],
+        "One transposed matrix is off by more than 1, a wrong epsilon by 0.001: still "
+        "hundreds of times as much as rounding.",
+        "one not transposed",
+    ),
+}
