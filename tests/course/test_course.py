@@ -34,7 +34,7 @@ def run_cell(source):
     """Run the source of an exercise cell; return its names and grades."""
     grades = []
     names = {"np": np, "bert_np": bert_np, "check": lambda *a: grades.append(grade(*a))}
-    exec("import json, math\n" + source, names)
+    exec("import json, math, string, unicodedata\n" + source, names)
     return grades
 
 

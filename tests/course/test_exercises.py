@@ -70,31 +70,31 @@ def wordpiece(word, vocab, mark=""):
     return ["[UNK]"]
 
 
-def pair(first, second, length):
-    tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-    rest, border = length - len(tokens), tokens.index("[SEP]")
-    ids = np.zeros(length, int)
-    ids[border + 1 : len(tokens)] = 1
-    tokens = tokens + rest * ["[PAD]"]
-    return tokens, ids, [token != "[PAD]" for token in tokens]
+def encode_pair(first, second, vocab, length):
+    tokenizer = bert_np.Tokenizer.from_tokens(sorted(vocab, key=vocab.get))
+    halves = [tokenizer.encode(text).input_ids for text in (first, second)]
+    ids = np.concatenate([halves[0], halves[1][1:]])  # one [CLS]
+    row = np.full(length, vocab["[PAD]"])
+    row[: len(ids)] = ids
+    places = np.arange(length)
+    second_text = (places >= len(halves[0])) & (places < len(ids))
+    return row, second_text, places < len(ids)
 
 
-def by_heads(q, k, v, A):
-    q, k, v = (np.stack(np.split(x, A, axis=-1)) for x in (q, k, v))
-    scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
-    return np.concatenate(list(np.exp(log_softmax(scores)) @ v), axis=-1)
+def self_attention(x, params, attention_mask, A):
+    config = bert_np.BertConfig(hidden_size=x.shape[-1], num_attention_heads=A)
+    return bert_np.self_attention(x, params, attention_mask, config)[0]
 
 
-def layer(x, attended, params):
-    def norm(x, gamma, beta):
-        return (
-            gamma * (x - x.mean(1)[:, None]) / (x.var(1)[:, None] + 1e-12) ** 0.5 + beta
-        )
+def layer(x, params, attention_mask, config):
+    return bert_np.encoder_layer(x, params, attention_mask, config)[0]
 
-    x = norm(attended + x, **params["attention_norm"])
-    inner, outer = params["ffn"]["inner"], params["ffn"]["outer"]
-    y = bert_np.gelu(x @ inner["W"] + inner["b"]) @ outer["W"] + outer["b"]
-    return norm(y + x, **params["ffn_norm"])
+
+def embed(input_ids, segment_ids, params, eps):
+    config = bert_np.BertConfig(
+        hidden_size=4, num_attention_heads=1, layer_norm_eps=eps
+    )
+    return bert_np.embed(input_ids, segment_ids, params, config)
 
 
 def encoder(x, layers, attention_mask, config):
@@ -163,8 +163,8 @@ def phi(x):
 
 RIGHT = [
     ("00.shares", lambda c: (c.T / c.sum(1)).T),
-    ("01.split", lambda t: re.findall(r"[^\W_]+|[^\w\s]|_", t.lower())),
-    ("01.wordpiece", wordpiece), ("01.pair", pair), ("03.attention", attention),
+    ("01.split", lambda t: [w for w, _ in bert_np.tokenizer.basic_split(t.lower())]),
+    ("01.wordpiece", wordpiece), ("01.pair", encode_pair), ("03.attention", attention),
     ("02.one_hot", lambda ids, V: np.eye(V, dtype=int)[ids]),
     ("02.sum", lambda i, s, w, p, g: [w[a] + p[t] + g[s[t]] for t, a in enumerate(i)]),
     ("02.layer_norm", lambda x, gamma, beta, eps:
@@ -178,7 +178,8 @@ RIGHT = [
     ("05.split", bert_np.split_heads), ("05.split", lambda x, A:
      np.stack(np.split(x, A, axis=2), axis=1)),
     ("05.merge", lambda x: np.concatenate([x[:, a] for a in range(x.shape[1])], -1)),
-    ("05.loop", by_heads), ("06.gelu", np.vectorize(lambda v: v * phi(v))),
+    ("05.self_attention", self_attention), ("02.embed", embed),
+    ("06.gelu", np.vectorize(lambda v: v * phi(v))),
     ("06.gelu", bert_np.gelu), ("06.layer", layer), ("07.encoder", encoder),
     ("06.feed_forward", lambda x, W, b, U, c: bert_np.gelu(b + x.dot(W)).dot(U) + c),
     ("07.pool", lambda x, W, b: np.array([np.tanh(row[0] @ W + b) for row in x])),

@@ -7,12 +7,18 @@ cause; where a name ends in an underscore it knows none, and shows the case.
 import json
 import math
 import re
+import string
+import unicodedata
 
 import numpy as np
 
 import bert_np
 from bert_np import gelu, layer_norm, linear, softmax
-from bert_np.course.exercises.ch01_text_to_ids import my_wordpiece
+from bert_np.course.exercises.ch01_text_to_ids import (
+    my_encode_pair,
+    my_wordpiece,
+    my_words,
+)
 from bert_np.course.exercises.ch09_real_weights import my_name
 
 EPS = 1e-12
@@ -45,35 +51,37 @@ class Shares00:
         return (counts + 1e-4) / (counts + 1e-4).sum(axis=1, keepdims=True)
 
 
+def lonely(text, is_mark):
+    """The words of a text, each mark by itself."""
+    return "".join(f" {c} " if is_mark(c) else c for c in text).split()
+
+
 class Split01:
     exercise = "01.split"
 
-    def word_pattern(text):
+    def word_pattern_(text):
         return re.findall(r"\w+|[^\w\s]", text.lower())
 
     def keyboard_marks(text):
-        for mark in "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~":
-            text = text.replace(mark, f" {mark} ")
-        return text.lower().split()
+        return lonely(text.lower(), lambda c: c in string.punctuation)
 
-    def marks_in_one_piece(text):
-        return re.findall(r"[^\W_]+|(?:[^\w\s]|_)+", text.lower())
+    def by_category(text):
+        return lonely(text.lower(), lambda c: unicodedata.category(c)[0] == "P")
 
-    def at_single_spaces_(text):
-        return "".join(c if c.isalnum() else f" {c} " for c in text.lower()).split(" ")
+    def neither_letter_nor_digit(text):
+        return lonely(text.lower(), lambda c: not c.isalnum())
 
-    def digits_alone(text):
-        return "".join(c if c.isalpha() else f" {c} " for c in text.lower()).split()
-
-    def ascii_letters(text):
-        return re.findall(r"[a-z0-9]+|[^a-z0-9\s]", text.lower())
+    def symbols_too(text):
+        return lonely(text.lower(), lambda c: unicodedata.category(c)[0] in "PS")
 
     def apostrophe_kept_(text):
-        text = "".join(c if c.isalnum() or c == "'" else f" {c} " for c in text.lower())
-        return text.split()
+        return lonely(text.lower(), lambda c: c in string.punctuation and c != "'")
+
+    def at_single_spaces_(text):
+        return " ".join(my_words(text)).split(" ")
 
     def capitals_of_the_first_word_only_(text):
-        words = "".join(c if c.isalnum() else f" {c} " for c in text).split()
+        words = lonely(text, lambda c: c in string.punctuation + "«…–")
         return [words[0].lower(), *words[1:]] if words else []
 
 
@@ -121,24 +129,31 @@ class Wordpiece01:
 class Pair01:
     exercise = "01.pair"
 
-    def halves_(first, second, length):
-        n = len(first) + len(second) + 3
-        tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-        half = len(first) + 2
-        spare = max(length - n, 1)
-        ids = [0] * half + [1] * (n - half) + [0] * spare
-        return tokens + ["[PAD]"] * spare, ids, [1] * n + [0] * spare
+    def halves_(first, second, vocab, length):
+        ids, segments, mask = my_encode_pair(first, second, vocab, max(length, 9))
+        return ids, segments, [1] * (len(ids) // 2) + [0] * (len(ids) - len(ids) // 2)
 
-    def separator_in_the_second_segment(first, second, length):
-        tokens = ["[CLS]", *first, "[SEP]", *second, "[SEP]"]
-        ids = [0] * (len(first) + 1) + [1] * (len(second) + 2)
+    def separator_in_the_second_segment(first, second, vocab, length):
+        ids, segments, mask = my_encode_pair(first, second, vocab, length)
+        segments[segments.index(1) - 1] = 1
+        return ids, segments, mask
+
+    def words_not_pieces_(first, second, vocab, length):
+        words = [my_words(text) for text in (first, second)]
+        tokens = ["[CLS]", *words[0], "[SEP]", *words[1], "[SEP]"]
         rest = length - len(tokens)
+        ids = [vocab.get(token, vocab["[UNK]"]) for token in tokens]
+        segments = [0] * (len(words[0]) + 2) + [1] * (len(words[1]) + 1)
         mask = [1] * len(tokens) + [0] * rest
-        return tokens + ["[PAD]"] * rest, ids + [0] * rest, mask
+        return ids + [vocab["[PAD]"]] * rest, segments + [0] * rest, mask
 
-    def writes_to_the_first_(first, second, length):
-        first += ["[SEP]"]
-        return Pair01.separator_in_the_second_segment(first, second, length)
+    def pad_is_zero(first, second, vocab, length):
+        ids, segments, mask = my_encode_pair(first, second, vocab, length)
+        return [i * bit for i, bit in zip(ids, mask)], segments, mask
+
+    def no_classifier_token_(first, second, vocab, length):
+        row = my_encode_pair(first, second, vocab, length)
+        return tuple(values[1:] + values[:1] for values in row)
 
 
 class OneHot02:
@@ -167,6 +182,34 @@ class Sum02:
     def two_segments(input_ids, segment_ids, word, position, segment):
         both = np.where(segment_ids[:, None] == 0, segment[0], segment[1])
         return word[input_ids] + position[: len(input_ids)] + both
+
+
+class Embed02:
+    exercise = "02.embed"
+
+    def position_by_id_(input_ids, segment_ids, params, eps):
+        places = params["position"][input_ids % len(params["position"])]
+        x = params["word"][input_ids] + places + params["segment"][segment_ids]
+        return layer_norm(x, **params["norm"], eps=eps)
+
+    def first_sequence_s_segments_(input_ids, segment_ids, params, eps):
+        x = params["word"][input_ids] + params["segment"][segment_ids[:1]]
+        x = x + params["position"][: input_ids.shape[1]]
+        return layer_norm(x, **params["norm"], eps=eps)
+
+    def fixed_epsilon_(input_ids, segment_ids, params, eps):
+        x = params["word"][input_ids] + params["segment"][segment_ids]
+        x = x + params["position"][: input_ids.shape[1]]
+        return layer_norm(x, **params["norm"], eps=1e-12)
+
+    def no_batch_at_one_(input_ids, segment_ids, params, eps):
+        x = params["word"][input_ids] + params["segment"][segment_ids]
+        x = x + params["position"][: input_ids.shape[1]]
+        return np.squeeze(layer_norm(x, **params["norm"], eps=eps))
+
+    def no_positions(input_ids, segment_ids, params, eps):
+        x = params["word"][input_ids] + params["segment"][segment_ids]
+        return layer_norm(x, **params["norm"], eps=eps)
 
 
 class LayerNorm02:
@@ -352,32 +395,43 @@ class Merge05:
         return np.concatenate([x[:, 0], x[:, -1]], axis=-1)
 
 
-class Loop05:
-    exercise = "05.loop"
+def attend(x, params, mask, A, low=-1e30, D=None, split=bert_np.split_heads):
+    """Self-attention with a mask value, a head size and a split of one's own."""
+    q, k, v = (split(linear(x, **params[n]), A) for n in ("query", "key", "value"))
+    scores = q @ k.swapaxes(-1, -2) / (D or q.shape[-1]) ** 0.5
+    probs = softmax(np.where(mask[:, None, None] == 1, scores, low))
+    return linear(bert_np.merge_heads(probs @ v), **params["output"])
 
-    def every_other_number(q, k, v, A):
-        heads = [softmax(q[:, a::A] @ k[:, a::A].T / (q.shape[1] // A) ** 0.5)
-                 @ v[:, a::A] for a in range(A)]  # fmt: skip
-        return np.concatenate(heads, axis=1)
 
-    def overflows(q, k, v, A):
-        D = q.shape[1] // A
-        cut = [slice(a, a + D) for a in range(0, q.shape[1], D)]
-        heads = [naive_softmax(q[:, c] @ k[:, c].T / D**0.5) @ v[:, c] for c in cut]
-        return np.concatenate(heads, axis=1)
+class SelfAttention05:
+    exercise = "05.self_attention"
 
-    def size_of_three_(q, k, v, A):
-        D = q.shape[1] // A
-        cut = [slice(a, a + D) for a in range(0, q.shape[1], D)]
-        heads = [softmax(q[:, c] @ k[:, c].T / 3**0.5) @ v[:, c] for c in cut]
-        return np.concatenate(heads, axis=1)
+    def scaled_by_all_of_H(x, params, attention_mask, A):
+        return attend(x, params, attention_mask, A, D=x.shape[-1])
 
-    def last_head_left_out(q, k, v, A):
-        D, out = q.shape[1] // A, np.array(v)
-        for a in range(max(A - 1, 1)):
-            c = slice(a * D, (a + 1) * D)
-            out[:, c] = softmax(q[:, c] @ k[:, c].T / D**0.5) @ v[:, c]
-        return out
+    def scaled_by_three_(x, params, attention_mask, A):
+        return attend(x, params, attention_mask, A, D=3)
+
+    def masked_by_minus_twenty_(x, params, attention_mask, A):
+        return attend(x, params, attention_mask, A, low=-20.0)
+
+    def masked_with_zero_(x, params, attention_mask, A):
+        return attend(x, params, attention_mask, A, low=0.0)
+
+    def reshaped_once(x, params, attention_mask, A):
+        def split(y, A):
+            return y.reshape(len(y), A, y.shape[1], -1)
+
+        return attend(x, params, attention_mask, A, split=split)
+
+    def mask_of_the_first_(x, params, attention_mask, A):
+        return attend(x, params, attention_mask[:1] + 0 * attention_mask, A)
+
+    def no_last_bias(x, params, attention_mask, A):
+        return attend(x, params, attention_mask, A) - params["output"]["b"]
+
+    def residual_added_(x, params, attention_mask, A):
+        return x + attend(x, params, attention_mask, A)
 
 
 class Gelu06:
@@ -413,34 +467,43 @@ class FeedForward06:
         return y - y.mean(axis=-1, keepdims=True)
 
 
+def self_attend(x, params, attention_mask, config):
+    return bert_np.self_attention(x, params["attention"], attention_mask, config)[0]
+
+
 class Layer06:
     exercise = "06.layer"
 
-    def second_norm_without_parameters(x, attended, params):
+    def second_norm_without_parameters(x, params, attention_mask, config):
+        attended = self_attend(x, params, attention_mask, config)
         x = layer_norm(x + attended, **params["attention_norm"], eps=EPS)
         inner = gelu(linear(x, **params["ffn"]["inner"]))
         y = x + linear(inner, **params["ffn"]["outer"])
         return (y - y.mean(-1, keepdims=True)) / y.std(-1, keepdims=True)
 
-    def first_norm_again(x, attended, params):
+    def first_norm_again(x, params, attention_mask, config):
+        attended = self_attend(x, params, attention_mask, config)
         norm = params["attention_norm"]
         x = layer_norm(x + attended, **norm, eps=EPS)
         inner = gelu(linear(x, **params["ffn"]["inner"]))
         return layer_norm(x + linear(inner, **params["ffn"]["outer"]), **norm, eps=EPS)
 
-    def epsilon_of_pytorch(x, attended, params):
+    def epsilon_of_pytorch(x, params, attention_mask, config):
+        attended = self_attend(x, params, attention_mask, config)
         x = layer_norm(x + attended, **params["attention_norm"], eps=1e-5)
         inner = gelu(linear(x, **params["ffn"]["inner"]))
         y = x + linear(inner, **params["ffn"]["outer"])
         return layer_norm(y, **params["ffn_norm"], eps=1e-5)
 
-    def no_bias_within(x, attended, params):
+    def no_bias_within(x, params, attention_mask, config):
+        attended = self_attend(x, params, attention_mask, config)
         x = layer_norm(x + attended, **params["attention_norm"], eps=EPS)
         inner = gelu(x @ params["ffn"]["inner"]["W"])
         y = x + linear(inner, **params["ffn"]["outer"])
         return layer_norm(y, **params["ffn_norm"], eps=EPS)
 
-    def gamma_alone(x, attended, params):
+    def gamma_alone(x, params, attention_mask, config):
+        attended = self_attend(x, params, attention_mask, config)
         x = layer_norm(x + attended, **params["attention_norm"], eps=EPS)
         inner = gelu(linear(x, **params["ffn"]["inner"]))
         y = x + linear(inner, **params["ffn"]["outer"])

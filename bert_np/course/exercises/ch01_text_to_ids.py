@@ -236,8 +236,8 @@ def _used(row):
 def _separator_in_second(first, second, vocab, length):
     """the first [SEP] closes the first text: its segment is 0"""
     ids, segments, mask = my_encode_pair(first, second, vocab, length)
-    segments = segments[1:] + segments[:1]
-    return ids, [segment * bit for segment, bit in zip(segments, mask)], mask
+    segments[segments.index(1) - 1] = 1
+    return ids, segments, mask
 
 
 def _padding_in_second(first, second, vocab, length):
