@@ -51,6 +51,7 @@ RIGHT |= {"measures": {"entropy": np.ones((2, 3))}, "bandwidth": 1.0, "products"
 RIGHT |= {"message": "no", "segment_ids": 0 * IDS, "offsets": [(0, 1)] * 5}
 RIGHT |= {"word_ids": [None] * 5}
 RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
+RIGHT |= {"prediction_id": "03.zero", "guess": "no"}
 RIGHT |= {"exercise_id": "03.softmax", "answer": bert_np.softmax, "number": 1}
 RIGHT |= {"function": bert_np.softmax, "prediction_id": "03.sat", "guess": 0}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}

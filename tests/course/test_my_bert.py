@@ -226,21 +226,24 @@ def test_what_is_missing_or_no_longer_right_is_the_librarys(notebook, path, caps
     assert "the library's: case 1: yours is " in table["04.mask"]
     assert "the library's: SystemExit" in table["05.merge"]
     assert "the library's: SyntaxError" in table["05.split"]
-    assert table["1"] == "1 of 34 functions are yours, from my_bert.py"
+    assert table["1"] == f"1 of {FUNCTIONS} functions are yours, from my_bert.py"
     assert "# my own comment" in bert_np.course.source.inspect.getsource(
         mine.my_softmax
     )
     assert mine.my_attention is chapter_3.my_attention
-    assert len(vars(mine)) == 34
+    assert len(vars(mine)) == FUNCTIONS
 
 
 def test_without_a_file_everything_is_the_librarys(path, capsys):
     mine = load_my_bert()
     assert mine.my_softmax is chapter_3.my_softmax
-    assert "0 of 34 functions are yours" in capsys.readouterr().out
+    assert f"0 of {FUNCTIONS} functions are yours" in capsys.readouterr().out
     progress()
     out = capsys.readouterr().out
-    assert "0 of 60 exercises are done\nmy_bert.py holds no function yet\n" in out
+    assert (
+        f"0 of {len(EXERCISES)} exercises are done\nmy_bert.py holds no function yet\n"
+        in out
+    )
 
 
 def test_progress_shows_what_is_done_and_what_is_open(notebook, path, capsys):
@@ -249,9 +252,12 @@ def test_progress_shows_what_is_done_and_what_is_open(notebook, path, capsys):
     capsys.readouterr()
     progress()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "00   1 of 2   open: 00.shares"
+    assert lines[0] == "00   1 of 3   open: 00.maps, 00.shares"
     assert lines[3] == "03   1 of 4   open: 03.row, 03.attention, 03.fingerprint"
-    assert lines[-2:] == ["2 of 60 exercises are done", "my_bert.py holds my_softmax"]
+    assert lines[-2:] == [
+        f"2 of {len(EXERCISES)} exercises are done",
+        "my_bert.py holds my_softmax",
+    ]
 
 
 @pytest.mark.parametrize("path", [3, b"x", ["x"], "a\0b", "."])
@@ -283,4 +289,4 @@ def test_a_student_who_solves_everything_has_a_bert_of_their_own(tmp_path, capsy
     ] == []
     exec(path.read_text("utf-8"), {})  # runs as a module, too
     load_my_bert(path)
-    assert "34 of 34 functions are yours" in capsys.readouterr().out
+    assert f"{FUNCTIONS} of {FUNCTIONS} functions are yours" in capsys.readouterr().out
