@@ -17,6 +17,7 @@ from bert_np.course.my_bert import HEAD, kept_file, name_of, read_parts
 from notebooks import code_cells, execute, printed
 
 EXERCISES = all_exercises()
+FUNCTIONS = sum(exercise.is_function for exercise in EXERCISES.values())
 
 
 @pytest.fixture
