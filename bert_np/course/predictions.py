@@ -7,7 +7,7 @@ tests hold the two together.
 import sys
 from typing import Any, NamedTuple
 
-from bert_np.course.answers import Other, agrees, in_the_form_of
+from bert_np.course.answers import agrees, as_text, in_the_form_of
 from bert_np.course.attempts import Trouble, read_value
 from bert_np.errors import BertError, short
 
@@ -85,11 +85,11 @@ def _show_folded(prediction):
 
 def _in_words(value):
     """Write an answer or a guess as a student would."""
-    if isinstance(value, Other | Trouble):
+    if isinstance(value, Trouble):
         return "something that cannot be read"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_in_words, value))
-    return value if isinstance(value, str) and len(value) < 100 else short(value)
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(as_text, value))
+    return as_text(value)
 
 
 PREDICTIONS = {

@@ -53,7 +53,7 @@ RIGHT |= {"word_ids": [None] * 5}
 RIGHT |= {"rows": bert_np.parameter_ledger(CONFIG)}
 RIGHT |= {"prediction_id": "03.zero", "guess": "no"}
 RIGHT |= {"exercise_id": "03.softmax", "answer": bert_np.softmax, "number": 1}
-RIGHT |= {"function": bert_np.softmax, "prediction_id": "03.sat", "guess": 0}
+RIGHT |= {"function": bert_np.softmax}
 BATCH = {"input_ids": IDS, "segment_ids": 0 * IDS, "attention_mask": IDS > 0}
 BATCH |= {"mlm_labels": np.where(IDS == 7, 5, -100), "nsp_labels": np.array([0, 1])}
 SETTINGS, RNG = TrainingSettings(1, warmup_steps=0), np.random.default_rng(0)

@@ -39,7 +39,7 @@ def course(tmp_path):
     solution = solved(EXERCISES["03.softmax"])
     shown = {"outputs": [{"text": "passed"}], "execution_count": 3}
     cells = cell(solution, metadata={"tags": ["a"]}, id="x", **shown), cell(
-        'predict("03.sat", [0.1, (2)])\nx = 1', **shown
+        'guess = [0.1, (2)]  # a list\npredict("03.zero", guess)', **shown
     )  # fmt: skip
     note = {"cell_type": "markdown", "source": ['check("03.softmax", my_softmax)']}
     (notebooks / "a.ipynb").write_bytes(small_notebook(*cells, note))
@@ -76,7 +76,10 @@ def test_answers_and_guesses_are_taken_out(course, tmp_path):
     assert "".join(first["source"]) == stub(EXERCISES["03.softmax"])
     assert first["metadata"] == {"tags": ["a"]} and first["id"] == "x"
     assert first["outputs"] == [] and first["execution_count"] is None
-    assert second["source"] == ['predict("03.sat", ...)\n', "x = 1"]
+    assert second["source"] == [
+        "guess = ...  # a list\n",
+        'predict("03.zero", guess)',
+    ]
     assert note["source"] == ['check("03.softmax", my_softmax)']
     assert sorted(os.listdir(copy)) == ["README.md", "a.ipynb", "images"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bert_np.course.exercise import Exercise, Prediction, mistakes
+from bert_np.course.exercise import Exercise, mistakes
 
 EPS = 1e-12
 
