@@ -59,6 +59,10 @@ NAMES_ON_DEMAND = {
     "fill_mask": "tasks",
     "next_sentence": "tasks",
     "embed_sentences": "tasks",
+    "search": "tasks",
+    "classify": "tasks",
+    "tag": "tasks",
+    "answer": "tasks",
     "fast_bert": "fast",
 }
 MODULES_ON_DEMAND = (

@@ -35,8 +35,14 @@ PROBLEMS = (
 CLASSIFIER_POOLINGS = ("pooler", "mean")
 MOST_LABELS = 2**20
 # Fields that to_dict writes only where they differ from the default.
-OPTIONAL = ("pooling", "labels", "problem_type", "classifier_pooling")
-OPTIONAL += ("tie_word_embeddings",)
+OPTIONAL = (
+    "pooling",
+    "labels",
+    "problem_type",
+    "classifier_pooling",
+    "no_answer_threshold",
+    "tie_word_embeddings",
+)
 # Architectures whose positions start at padding_idx + 1, otherwise like BERT.
 SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 # Keys of a config.json that are checked, though they are no fields.
@@ -60,7 +66,7 @@ class BertConfig:
     """The sizes and switches of a BERT; the defaults are BERT-Base.
 
     Field names are those of HuggingFace's ``config.json``. A value that
-    no BERT can have raises BertError. Three fields are not HuggingFace's:
+    no BERT can have raises BertError. Four fields are not HuggingFace's:
 
     - `pooling` says how embed_sentences makes one vector of a text;
       several ways are joined by "+", as in "cls+mean".
@@ -69,6 +75,8 @@ class BertConfig:
     - `classifier_pooling` is the vector that the sequence head reads:
       "pooler", as the paper has it, or "mean", the mean of the last
       hidden states of the real tokens.
+    - `no_answer_threshold` is the threshold of `answer`: None for a model
+      that was not trained on questions without an answer.
 
     Source: Devlin et al. 2018, section 3 (sizes) and appendix A.2
     (dropout, GELU).
@@ -91,6 +99,7 @@ class BertConfig:
     labels: tuple = ("LABEL_0", "LABEL_1")
     problem_type: str | None = None
     classifier_pooling: str = "pooler"
+    no_answer_threshold: float | None = None
     tie_word_embeddings: bool = True
 
     def __post_init__(self):
@@ -141,6 +150,13 @@ class BertConfig:
         way = self.classifier_pooling
         if _is_none_of(way, CLASSIFIER_POOLINGS):
             _refuse("classifier_pooling", way, f"one of {CLASSIFIER_POOLINGS}")
+        if self.no_answer_threshold is not None:
+            _require_number(
+                "no_answer_threshold",
+                self.no_answer_threshold,
+                "a finite number, None",
+                -sys.float_info.max,
+            )
 
     @property
     def problem(self):

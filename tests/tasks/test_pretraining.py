@@ -1,27 +1,13 @@
-"""Text to answers: masked words, next sentence, sentence vectors."""
+"""Masked words and the next sentence, against the model's logits."""
 
-import dataclasses
-import json
 import math
 
 import numpy as np
 import pytest
-from golden_values import GOLDEN
-from tools.make_minilm_cosines import MAX_LENGTH, SENTENCES
+from tasks.toy import CONFIG, PARAMS, TOY, WORDS, without
 
 import bert_np
-from bert_np import BertError, embed_sentences, fill_mask, next_sentence
-from bert_np.files.checkpoint import Pretrained
-
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "."]
-LIMITS = {"max_position_embeddings": 12, "initializer_range": 0.5}
-CONFIG = bert_np.BertConfig(12, 8, 1, 2, 16, **LIMITS)
-PARAMS = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=True)
-TOY = Pretrained(PARAMS, CONFIG, bert_np.Tokenizer.from_tokens(WORDS))
-
-
-def without(part):
-    return TOY._replace(params={k: v for k, v in PARAMS.items() if k != part})
+from bert_np import BertError, fill_mask, next_sentence
 
 
 def test_fill_mask_gives_the_softmax_of_the_logits():
@@ -96,42 +82,6 @@ def test_next_sentence_is_the_first_column():
     assert math.isclose(next_sentence("the cat", "sat.", *TOY), expected, rel_tol=1e-5)
 
 
-def test_sentence_vectors_do_not_depend_on_company():
-    texts = ["the cat sat.", "cat", "", "the the the cats", "sat"]
-    together = embed_sentences(texts, *TOY, batch_size=2)
-    alone = np.concatenate([embed_sentences([text], *TOY) for text in texts])
-    assert together.shape == (5, 8) and together.dtype == np.float32
-    np.testing.assert_allclose(together, alone, atol=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(together, axis=1), 1, atol=1e-6)
-    assert embed_sentences([], *TOY).shape == (0, 8)
-
-
-POOLED = {
-    "cls": lambda rows: rows[0],
-    "max": lambda rows: rows.max(axis=0),
-    "mean": lambda rows: rows.mean(axis=0),
-    "mean_sqrt_len_tokens": lambda rows: rows.sum(axis=0) / len(rows) ** 0.5,
-    "weightedmean": lambda rows: np.average(
-        rows, axis=0, weights=range(1, len(rows) + 1)
-    ),
-    "lasttoken": lambda rows: rows[-1],
-}
-
-
-@pytest.mark.parametrize("pooling", [*POOLED, "cls+mean_sqrt_len_tokens"])
-def test_every_pooling_is_computed_over_the_real_tokens(pooling):
-    texts = ["the cat sat.", "cat", "the the the cats"]
-    vectors = embed_sentences(texts, *TOY, pooling=pooling)
-    asked = TOY._replace(config=dataclasses.replace(CONFIG, pooling=pooling))
-    np.testing.assert_array_equal(vectors, embed_sentences(texts, *asked))
-    for text, vector in zip(texts, vectors):
-        inputs = TOY.tokenizer.encode(text).inputs
-        rows = bert_np.bert(**inputs, params=PARAMS, config=CONFIG)["last_hidden_state"]
-        wanted = np.concatenate([POOLED[way](rows[0]) for way in pooling.split("+")])
-        wanted /= np.linalg.norm(wanted)
-        np.testing.assert_allclose(vector, wanted, atol=1e-6)
-
-
 @pytest.mark.parametrize(
     "task, arguments, message",
     [
@@ -172,29 +122,8 @@ def test_every_pooling_is_computed_over_the_real_tokens(pooling):
         (next_sentence, ("the", "cat", *without("nsp")), "no 'nsp'"),
         (next_sentence, ("the", "cat", *without("pooler")), "pooler"),
         (next_sentence, ("the", "cat", PARAMS, CONFIG, None), "vocab.txt"),
-        (embed_sentences, (["the"], PARAMS, CONFIG, None), "vocab.txt"),
-        (embed_sentences, ("the cat", *TOY), "^texts is str, allowed: a list of str"),
-        (embed_sentences, (["the"], *TOY, None, 0), "^batch_size = 0"),
-        (embed_sentences, (["the"], *TOY, None, 9, "best"), "^pooling = 'best'"),
-        (embed_sentences, (["the", 3], *TOY), r"^texts\[1\] must be a str, got int"),
-        (embed_sentences, (["the", "\ud800"], *TOY), r"^texts\[1\]\[0\] is U\+D800"),
-        (
-            embed_sentences,
-            (["the", "the " * 11, "cat"], *TOY),
-            r"^texts\[1\] has 13 tokens, allowed: at most 12; max_length=12 cuts it",
-        ),
     ],
 )
 def test_a_task_says_what_it_cannot_do(task, arguments, message):
     with pytest.raises(BertError, match=message):
         task(*arguments)
-
-
-def test_the_advice_on_a_long_text_helps():
-    assert embed_sentences(["the", "the " * 11], *TOY, max_length=12).shape == (2, 8)
-
-
-def test_cosines_equal_those_of_sentence_transformers(minilm):
-    golden = json.loads((GOLDEN / "minilm_cosines.json").read_text())["cosines"]
-    vectors = embed_sentences(SENTENCES, *minilm, max_length=MAX_LENGTH, batch_size=8)
-    np.testing.assert_allclose(vectors @ vectors.T, golden, atol=1e-5)

@@ -1,15 +1,14 @@
-"""From text to answers: masked words, next sentence, sentence vectors."""
+"""What pre-training alone teaches: masked words and the next sentence."""
 
 import numpy as np
 
-from bert_np.config import check_pooling
 from bert_np.errors import BertError, short
-from bert_np.fast import fast_bert, prepare
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tokenizer import Tokenizer, check_text, pad_rows
+from bert_np.tasks.batches import progress, require_count, require_tokenizer
+from bert_np.tokenizer import check_text
 
 
 def fill_mask(text, params, config, tokenizer, top_k=5, targets=None):
@@ -52,9 +51,8 @@ def fill_mask(text, params, config, tokenizer, top_k=5, targets=None):
     Source: Devlin et al. 2018, section 3.1, task 1. Words of several
     pieces: Kauf & Ivanova 2023 (2305.10588), "PLL-word-l2r".
     """
-    _require_tokenizer(tokenizer)
-    if type(top_k) is not int or not 1 <= top_k <= tokenizer.vocab_size:
-        raise BertError(f"top_k = {short(top_k)}, allowed: 1..{tokenizer.vocab_size}")
+    require_tokenizer(tokenizer)
+    require_count("top_k", top_k, tokenizer.vocab_size)
     words = None if targets is None else _cut_targets(targets, tokenizer)
     batch = tokenizer.encode_batch([text])
     check_texts(batch, ["text"], config)
@@ -87,7 +85,7 @@ def _score_words(words, ids, segments, masked, probs, model):
         {w: float(row[pieces[0]]) for w, pieces in words.items()} for row in probs
     ]
     several = [(word, pieces) for word, pieces in words.items() if len(pieces) > 1]
-    for word, pieces in _progress(several, "words"):
+    for word, pieces in progress(several, "words"):
         for place, found in zip(masked, scores):
             found[word] = _word_prob(ids, segments, place, pieces, **model)
     return [sorted(found.items(), key=lambda pair: -pair[1]) for found in scores]
@@ -160,7 +158,7 @@ def next_sentence(a, b, params, config, tokenizer):
 
     Source: Devlin et al. 2018, section 3.1, task 2.
     """
-    _require_tokenizer(tokenizer)
+    require_tokenizer(tokenizer)
     check_text(b, "b")
     if not b:
         raise BertError("b is empty, allowed: a text that may follow a")
@@ -171,111 +169,6 @@ def next_sentence(a, b, params, config, tokenizer):
     return float(softmax(logits.astype(np.float64))[0, 0])
 
 
-def embed_sentences(
-    texts, params, config, tokenizer, max_length=None, batch_size=32, pooling=None
-):
-    """Give each text one vector; the cosine of two is their dot product.
-
-    The last hidden states of the real tokens, [CLS] and [SEP] included,
-    are pooled, and the result is scaled to length 1.
-
-    Parameters
-    ----------
-    texts : list of str
-    params : dict
-    config : BertConfig
-    tokenizer : Tokenizer
-    max_length : int, optional
-        Longer texts are cut to this many tokens. None: a text longer
-        than the model's positions is an error. sentence-transformers
-        cuts at 256 for all-MiniLM-L6-v2.
-    batch_size : int
-        How many texts, of similar length, are run together.
-    pooling : str, optional
-        "mean" over the tokens; "cls", the vector of [CLS]; "max", the
-        largest value in each place; "mean_sqrt_len_tokens", the sum
-        divided by the root of the number of tokens; "weightedmean",
-        weighted by 1, 2, 3, ...; "lasttoken", the vector of [SEP].
-        Several are joined by "+": "cls+mean" gives vectors of length 2H.
-        None: config.pooling, which is what the model's folder asks for.
-
-    Returns
-    -------
-    ndarray of shape (N, H), or wider for several poolings
-        Row i belongs to texts[i]. Ten batches or more show a progress
-        bar.
-
-    Source: Reimers & Gurevych 2019 (1908.10084), section 3.
-    """
-    _require_tokenizer(tokenizer)
-    if type(batch_size) is not int or batch_size < 1:
-        raise BertError(f"batch_size = {short(batch_size)}, allowed: an int >= 1")
-    if not isinstance(texts, (list, tuple)):
-        raise BertError(f"texts is {type(texts).__name__}, allowed: a list of str")
-    prepared = prepare(params, config)
-    pooling = config.pooling if pooling is None else pooling
-    check_pooling(pooling)
-    ways = pooling.split("+")
-    dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
-    vectors = np.zeros((len(texts), config.hidden_size * len(ways)), dtype)
-    encodings = [
-        _encode(text, f"texts[{i}]", config, tokenizer, max_length)
-        for i, text in enumerate(texts)
-    ]
-    by_length = sorted(range(len(texts)), key=lambda i: len(encodings[i].tokens))
-    for start in _progress(range(0, len(texts), batch_size), "batches"):
-        rows = by_length[start : start + batch_size]
-        longest = len(encodings[rows[-1]].tokens)
-        batch = pad_rows([encodings[i] for i in rows], longest, tokenizer.pad_token_id)
-        out = fast_bert(
-            **batch.inputs, prepared=prepared, config=config, return_attention=False
-        )
-        hidden = out["last_hidden_state"]
-        pools = [_pool(hidden, batch.attention_mask, way) for way in ways]
-        vectors[rows] = np.concatenate(pools, axis=-1)  # (B, H) or wider
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
-
-
-def _encode(text, name, config, tokenizer, max_length):
-    """Encode one text of several, and name it in what is refused."""
-    check_text(text, name)
-    encoding = tokenizer.encode(text, max_length=max_length)
-    advice = f"max_length={config.max_position_embeddings} cuts it"
-    check_texts(encoding, [name], config, advice)
-    return encoding
-
-
-def _pool(hidden, attention_mask, way):
-    """Make one vector of each text's real tokens: (B, H)."""
-    real = attention_mask[:, :, None].astype(hidden.dtype)
-    length = real.sum(axis=1)  # (B, 1)
-    if way == "cls":
-        return hidden[:, 0]
-    if way == "lasttoken":
-        return hidden[np.arange(len(hidden)), attention_mask.sum(axis=1) - 1]
-    if way == "max":
-        return np.where(real > 0, hidden, -np.inf).max(axis=1)
-    if way == "weightedmean":
-        weights = real * np.arange(1, hidden.shape[1] + 1, dtype=hidden.dtype)[:, None]
-        return (hidden * weights).sum(axis=1) / weights.sum(axis=1)
-    total = (hidden * real).sum(axis=1)
-    return total / (length if way == "mean" else np.sqrt(length))
-
-
 def _run(batch, params, config):
     options = {"params": params, "config": config, "return_attention": False}
     return bert(**batch.inputs, **options)
-
-
-def _require_tokenizer(tokenizer):
-    if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
-    if not isinstance(tokenizer, Tokenizer):
-        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
-
-
-def _progress(items, unit):
-    """The items, with a progress bar if there are ten or more."""
-    from tqdm.auto import tqdm
-
-    return tqdm(items, unit=unit, disable=len(items) < 10)
