@@ -443,6 +443,14 @@ def check_ids(ids, vocab_size):
     return ids.tolist()
 
 
+def require_tokenizer(tokenizer):
+    """Refuse what is not a Tokenizer, with the usual reason if it is None."""
+    if tokenizer is None:
+        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+    if not isinstance(tokenizer, Tokenizer):
+        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
+
+
 def check_vocabulary(tokens, name, special=SPECIAL_TOKENS):
     """Refuse a vocabulary with duplicates or without a special token."""
     if not isinstance(tokens, (list, tuple)):

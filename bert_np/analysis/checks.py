@@ -4,7 +4,6 @@ import numpy as np
 
 from bert_np.analysis.corpora import Sentence
 from bert_np.errors import BertError, short
-from bert_np.tokenizer import Tokenizer
 
 TOLERANCE = 1e-4  # by how much a probability may lie outside 0..1
 
@@ -91,14 +90,6 @@ def require_layers(params):
             f"params is {type(params).__name__}, allowed: the tree of "
             "parameters, a dict with a list of layers"
         )
-
-
-def require_tokenizer(tokenizer):
-    """Refuse what is not a Tokenizer, with the usual reason if it is None."""
-    if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
-    if not isinstance(tokenizer, Tokenizer):
-        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
 
 
 def require_real(mask):

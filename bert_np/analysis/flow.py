@@ -9,13 +9,12 @@ from bert_np.analysis.checks import (
     for_all_heads,
     hide_masked,
     require_layers,
-    require_tokenizer,
     stage_of,
 )
 from bert_np.errors import BertError, require_bool, short
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
-from bert_np.tokenizer import check_count
+from bert_np.tokenizer import check_count, require_tokenizer
 
 QUERIES_AT_ONCE = 16
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.analysis.checks import report_tenths, require_tokenizer
+from bert_np.analysis.checks import report_tenths
 from bert_np.analysis.flow import weighted_norms
 from bert_np.analysis.statistics import (
     attention_distance,
@@ -17,7 +17,7 @@ from bert_np.errors import require_bool, require_callable
 from bert_np.fast import fast_bert, prepare
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tokenizer import check_count
+from bert_np.tokenizer import check_count, require_tokenizer
 
 
 class HeadSummary(NamedTuple):

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.analysis.checks import report_tenths, require_tokenizer
+from bert_np.analysis.checks import report_tenths
 from bert_np.config import require_config
 from bert_np.errors import BertError, require_callable, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.model import embed, encoder_layer
-from bert_np.tokenizer import check_count, check_text
+from bert_np.tokenizer import check_count, check_text, require_tokenizer
 
 
 class WordPieces(NamedTuple):

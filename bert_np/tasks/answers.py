@@ -1,5 +1,6 @@
 """Answers: the span of a text that answers a question about it."""
 
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,10 @@ from bert_np.parameters import check_params
 from bert_np.tasks.batches import (
     check_window,
     require_count,
-    require_tokenizer,
     run_batches,
     windows,
 )
-from bert_np.tokenizer import check_text, cut_text, join_parts
+from bert_np.tokenizer import check_text, cut_text, join_parts, require_tokenizer
 
 LENGTH = 384  # of a window with its question: what the paper's models are trained on
 
@@ -123,8 +123,8 @@ def _threshold(given, config):
     """The threshold for "no answer", or None where a span is always given."""
     if given is None:
         return config.no_answer_threshold
-    if type(given) not in (int, float) or given != given:
-        allowed = "a number, None"
+    if type(given) not in (int, float) or not abs(given) <= sys.float_info.max:
+        allowed = "a finite number, None"
         raise BertError(f"no_answer_threshold = {short(given)}, allowed: {allowed}")
     return given
 

@@ -4,17 +4,9 @@ from bert_np.errors import BertError, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tokenizer import Tokenizer, check_text, pad_rows
+from bert_np.tokenizer import check_text, pad_rows
 
 MOST_TOKENS = 4096  # per batch, padding counted, so that its arrays stay small
-
-
-def require_tokenizer(tokenizer):
-    """Refuse what is not a Tokenizer."""
-    if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
-    if not isinstance(tokenizer, Tokenizer):
-        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
 
 
 def require_count(name, value, most=None):

@@ -15,12 +15,11 @@ from bert_np.tasks.batches import (
     encode_texts,
     require_count,
     require_list,
-    require_tokenizer,
     run_batches,
     windows,
 )
 from bert_np.tasks.sentences import pool_tokens
-from bert_np.tokenizer import check_text, cut_text, join_parts
+from bert_np.tokenizer import check_text, cut_text, join_parts, require_tokenizer
 
 
 # -------------------------------------------------------- a text as a whole

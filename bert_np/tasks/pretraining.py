@@ -7,8 +7,8 @@ from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tasks.batches import progress, require_count, require_tokenizer
-from bert_np.tokenizer import check_text
+from bert_np.tasks.batches import progress, require_count
+from bert_np.tokenizer import check_text, require_tokenizer
 
 
 def fill_mask(text, params, config, tokenizer, top_k=5, targets=None):

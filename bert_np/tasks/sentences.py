@@ -12,10 +12,9 @@ from bert_np.tasks.batches import (
     encode_texts,
     require_count,
     require_list,
-    require_tokenizer,
     run_batches,
 )
-from bert_np.tokenizer import check_text
+from bert_np.tokenizer import check_text, require_tokenizer
 
 
 class Found(NamedTuple):

@@ -41,7 +41,7 @@ RIGHT = {"input_ids": IDS, "ids": IDS[0], "attention_mask": IDS > 0}
 RIGHT |= {"params": PARAMS, "config": CONFIG, "values": CONFIG.to_dict()}
 RIGHT |= {"prepared": fast.prepare(PARAMS, CONFIG), "rng": np.random.default_rng(0)}
 RIGHT |= {"text": "a [MASK]", "texts": ["a b", "c"], "a": "a", "b": "b"}
-RIGHT |= {"tokenizer": TOKENIZER, "tokens": list(TOKENIZER.tokens)[:5]}
+RIGHT |= {"question": "c", "tokenizer": TOKENIZER, "tokens": list(TOKENIZER.tokens)[:5]}
 RIGHT |= {"last_hidden_state": OUT["last_hidden_state"], "logits": np.zeros((1, 2, 9))}
 RIGHT |= {"pooler_output": OUT["pooler_output"], "probs": MAPS[0, 0]}
 RIGHT |= {"trace": TRACE, "trace_a": TRACE, "trace_b": TRACE, "layer": 0, "head": 0}
@@ -111,6 +111,8 @@ ALL_MAPS = ["attention_viewer", "describe_attention", "plot_model"]
 TASK_HEADS = ("sequence", "token", "span")
 TUNED = bert_np.init_params(CONFIG, np.random.default_rng(0), heads=TASK_HEADS)
 OWN |= {f"{head}_logits": {"params": TUNED} for head in TASK_HEADS}
+OWN |= {name: {"params": TUNED} for name in ("classify", "tag", "answer")}
+OWN["search"] = {"query": "a"}
 X, LAYER, TABLES = OUT["last_hidden_state"], PARAMS["layers"][0], PARAMS["embeddings"]
 HEADS, ONES = np.ones((2, 3, 5, 2)), np.ones(6)
 OWN |= {

@@ -36,7 +36,7 @@ RANKS = {
     name: rank for rank, line in enumerate(STACK.split("\n")) for name in line.split()
 }
 # Public names that more than one module may give to a function.
-SHARED_NAMES = {"main", "save"}
+SHARED_NAMES = {"main", "save", "tag"}
 
 
 def room(path):
