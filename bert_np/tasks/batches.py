@@ -81,14 +81,14 @@ def run_batches(encodings, params, config, tokenizer, size=None):
     else:
         run, model = fast_bert, {"prepared": prepare(params, config)}
     lengths = [len(encoding.tokens) for encoding in encodings]
-    for places in progress(cut_batches(lengths, size), "batches"):
+    for places in with_progress(cut_batches(lengths, size), "batches"):
         rows = [encodings[i] for i in places]
         batch = pad_rows(rows, lengths[places[0]], tokenizer.pad_token_id)
         options = {"config": config, "return_attention": False}
         yield places, batch, run(**batch.inputs, **model, **options)
 
 
-def progress(items, unit):
+def with_progress(items, unit):
     """Go through the items, with a progress bar if there are ten or more."""
     from tqdm.auto import tqdm
 

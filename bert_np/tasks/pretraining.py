@@ -7,7 +7,7 @@ from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tasks.batches import progress, require_count
+from bert_np.tasks.batches import require_count, with_progress
 from bert_np.tokenizer import check_text, require_tokenizer
 
 
@@ -85,7 +85,7 @@ def _score_words(words, ids, segments, masked, probs, model):
         {w: float(row[pieces[0]]) for w, pieces in words.items()} for row in probs
     ]
     several = [(word, pieces) for word, pieces in words.items() if len(pieces) > 1]
-    for word, pieces in progress(several, "words"):
+    for word, pieces in with_progress(several, "words"):
         for place, found in zip(masked, scores):
             found[word] = _word_prob(ids, segments, place, pieces, **model)
     return [sorted(found.items(), key=lambda pair: -pair[1]) for found in scores]
