@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import pytest
+from browser import Browser, find_chromium
 
 from bert_np import BertError
 
@@ -14,3 +15,15 @@ def minilm():
         return load_pretrained("all-MiniLM-L6-v2")
     except BertError as error:
         pytest.skip(f"all-MiniLM-L6-v2 is not available: {error}")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One browser for all tests; without one they fail and say what to do."""
+    if find_chromium() is None:
+        pytest.fail(
+            "no chromium or google-chrome on the path: install one (Debian: "
+            "apt install chromium), or leave these tests out: -m 'not browser'"
+        )
+    with Browser() as browser:
+        yield browser

@@ -98,14 +98,17 @@ function startViewer(root, data) {
 
   // ------------------------------------------------------------ the two views
 
-  let shownQueries = [], shownKeys = []; // their places in data.queries, data.keys
+  // Their places in data.queries, data.keys: of all tokens, and of those that are shown.
+  let allQueries = [], allKeys = [], shownQueries = [], shownKeys = [];
   let cells = [], queries = [], keys = [], lines = [];
   const firstLine = find("svg line");
 
   function build() { // anew for each choice of tokens
     const kept = (tokens) => tokens.map((_, i) => i)
       .filter((i) => state.special === "show" || !data.ends.includes(tokens[i]));
-    [shownQueries, shownKeys] = [kept(data.queries), kept(data.keys)];
+    [allQueries, allKeys] = [kept(data.queries), kept(data.keys)];
+    [shownQueries, shownKeys] = ["queries", "keys"].map((side, i) =>
+      slide(side, [allQueries, allKeys][i]));
     const most = Math.max(shownQueries.length, shownKeys.length);
     const size = [[6, 46], [12, 36], [24, 24], [40, 17], [Infinity, 14]]
       .find(([count]) => most <= count)[1];
@@ -119,6 +122,15 @@ function startViewer(root, data) {
     const longest = Math.max(...shownKeys.map((j) => [...data.keys[j]].length));
     buildMatrix(longest * letters * 0.62 > size);
     show();
+  }
+
+  function slide(side, all) { // the part of a long text that fits one screen
+    const slider = find(`.from-${side}`), most = data.most;
+    slider.max = Math.max(0, all.length - most);
+    slider.parentNode.hidden = all.length <= most;
+    const from = Number(slider.value);
+    slider.setAttribute("aria-valuetext", `${from} to ${from + most - 1}`);
+    return all.slice(from, from + most);
   }
 
   function buildLinks(size, height) {
@@ -234,10 +246,10 @@ function startViewer(root, data) {
       return ["Point at a token or a cell, or use Tab and the arrow keys."];
     if (key === undefined)
       return [looking, " attends most to ", ...strongest(
-        shownKeys.map((j) => [query, j]), ([, j]) => data.keys[j]), place];
+        allKeys.map((j) => [query, j]), ([, j]) => data.keys[j]), place];
     if (query === undefined)
       return [seen, " gets most from ", ...strongest(
-        shownQueries.map((i) => [i, key]), ([i]) => data.queries[i]), place];
+        allQueries.map((i) => [i, key]), ([i]) => data.queries[i]), place];
     return [looking, " attends to ", seen, `: ${written(query, key)}`, place];
   }
 
@@ -269,12 +281,12 @@ function startViewer(root, data) {
 
   function drawThumb(thumb, layer, head) {
     // Where a thumbnail has too few pixels, one shows the largest of some cells.
-    const block = Math.ceil(Math.max(shownQueries.length, shownKeys.length) / thumbSize);
-    const [height, width] = [shownQueries, shownKeys].map((all) => Math.ceil(all.length / block));
+    const block = Math.ceil(Math.max(allQueries.length, allKeys.length) / thumbSize);
+    const [height, width] = [allQueries, allKeys].map((all) => Math.ceil(all.length / block));
     Object.assign(thumb, { width, height });
     const pen = thumb.getContext("2d"), image = pen.createImageData(width, height);
     const largest = new Map();
-    shownQueries.forEach((query, y) => shownKeys.forEach((key, x) => {
+    allQueries.forEach((query, y) => allKeys.forEach((key, x) => {
       const value = weight(query, key, layer, head);
       const at = 4 * (Math.floor(y / block) * width + Math.floor(x / block));
       if (value < largest.get(at)) return;
@@ -314,6 +326,7 @@ function startViewer(root, data) {
   fill(find("select.head"), Object.entries(data.heads ?? []), 0, (i) => choose(state.layer, +i));
   fill(find("select.special"), Object.entries(data.choices), state.special,
     (name) => { state.special = name; redraw(); });
+  for (const side of ["queries", "keys"]) find(`.from-${side}`).addEventListener("input", build);
   buildThumbs();
   redraw();
 }

@@ -40,8 +40,9 @@ from bert_np.plotting.table import (
     sum_cells,
 )
 
-MOST_TOKENS = 64
-MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens
+MOST_TOKENS = 512
+WINDOW = 40  # tokens that fit one screen; a longer text slides
+MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens, two heads of 512
 STRONGEST = 3  # keys of a row in the table of a long text
 ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
 COLOURS = ("QUERY", "KEY", "MASKED", "HATCH")  # named in the style sheet
@@ -124,7 +125,8 @@ def attention_viewer(
         of L arrays of shape (A, T, T). Rows are queries, columns are
         keys; each value from 0 to 1.
     tokens : list of T str
-        At most 64 are shown.
+        At most 512. Of more than 40 a window shows 40 queries and keys,
+        and slides.
     layers, heads : list of int, optional
         Which to show; by default all.
     power : float
@@ -210,7 +212,7 @@ def choose_numbers(name, chosen, count):
 
 
 def check_size(probs):
-    """Check that maps fit one screen and one page."""
+    """Check that maps fit one page."""
     if max(probs.shape[2:]) > MOST_TOKENS:
         raise BertError(
             f"tokens has {max(probs.shape[2:])} entries to show, at most "
@@ -350,6 +352,7 @@ def fixed_data(power):
         "queryLabel": QUERY_LABEL,
         "keyLabel": KEY_LABEL,
         "rounding": ROUNDING,
+        "most": WINDOW,
     }
 
 

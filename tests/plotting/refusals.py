@@ -134,7 +134,10 @@ CASES = [
     case("axis of layers", P.attention_viewer, MAPS[0], WORDS, layers=[0]),
     case("From a batch take", P.attention_viewer, MAPS[None], WORDS),
     case(
-        "65 entries|crop=True|plot_attention", P.attention_viewer, np.eye(65), names(65)
+        "513 entries|crop=True|plot_attention",
+        P.attention_viewer,
+        np.eye(513),
+        names(513),
     ),
     case("1,572,864 values|heads=|shorter", P.attention_viewer, MANY, names(64)),
     case("41 entries|plot_attention", P.attention_table, np.eye(41), names(41)),

@@ -1,21 +1,8 @@
-"""A browser with the live page, for the tests marked `browser`."""
+"""The live page in a browser, for the tests marked `browser`."""
 
 import pytest
-from browser import Browser, find_chromium
 
 from bert_np.web import save_page
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    """One browser for all tests; without one they fail and say what to do."""
-    if find_chromium() is None:
-        pytest.fail(
-            "no chromium or google-chrome on the path: install one (Debian: "
-            "apt install chromium), or leave these tests out: -m 'not browser'"
-        )
-    with Browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="session")
