@@ -356,5 +356,92 @@ def next_sentence_logits_backward(d_logits, pooler_output, params):
     return linear_backward(d_logits, pooler_output, params["W"])
 
 
+def sequence_logits_backward(d_logits, vector, params):
+    """Send a gradient back through vector W + b.
+
+    This is a linear map: see linear_backward.
+
+    Parameters
+    ----------
+    d_logits : ndarray of shape (B, K)
+    vector : ndarray of shape (B, H)
+        What the head read of each text.
+    params : dict
+        params["sequence"].
+
+    Returns
+    -------
+    d_vector : ndarray of shape (B, H)
+    grads : dict
+        W, b.
+    """
+    return linear_backward(d_logits, vector, params["W"])
+
+
+def token_logits_backward(d_logits, last_hidden_state, params):
+    """Send a gradient back through last_hidden_state W + b.
+
+    The same W and b serve every token, so their gradients sum over all of
+    them: see linear_backward.
+
+    Parameters
+    ----------
+    d_logits : ndarray of shape (B, T, K)
+    last_hidden_state : ndarray of shape (B, T, H)
+    params : dict
+        params["token"].
+
+    Returns
+    -------
+    d_last_hidden_state : ndarray of shape (B, T, H)
+    grads : dict
+        W, b.
+    """
+    return linear_backward(d_logits, last_hidden_state, params["W"])
+
+
+def span_logits_backward(d_start, d_end, last_hidden_state, params):
+    """Send the gradients of both logits back through one linear map.
+
+    The logits of start and end are the two columns of
+    last_hidden_state W + b.
+
+    Parameters
+    ----------
+    d_start : ndarray of shape (B, T)
+    d_end : ndarray of shape (B, T)
+    last_hidden_state : ndarray of shape (B, T, H)
+    params : dict
+        params["span"].
+
+    Returns
+    -------
+    d_last_hidden_state : ndarray of shape (B, T, H)
+    grads : dict
+        W, b.
+    """
+    d_logits = np.stack([d_start, d_end], axis=-1)  # (B, T, 2)
+    return linear_backward(d_logits, last_hidden_state, params["W"])
+
+
+def mean_pool_backward(d_output, attention_mask):
+    """Send a gradient back through the mean of each text's real tokens.
+
+    Each of the n real tokens enters the mean with the factor 1/n, so each
+    gets d_output / n. Padding did not enter it and gets 0.
+
+    Parameters
+    ----------
+    d_output : ndarray of shape (B, H)
+    attention_mask : ndarray of shape (B, T)
+
+    Returns
+    -------
+    ndarray of shape (B, T, H)
+    """
+    real = attention_mask[:, :, None].astype(d_output.dtype)  # (B, T, 1)
+    return real / real.sum(axis=1, keepdims=True) * d_output[:, None]
+
+
 def _activation_backward(config):
     return ACTIVATION_BACKWARDS[ACTIVATIONS[config.hidden_act]]

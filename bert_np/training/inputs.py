@@ -63,6 +63,26 @@ def check_labels(logits, labels, count=None):
         check_int("count", count, 1)
 
 
+def check_targets(logits, labels, count, most=None):
+    """Return the numbers to be predicted in the dtype of the logits."""
+    _check_array("logits", logits, "f", "floats")
+    _check_array("labels", labels, "iufb")
+    if logits.ndim != 2:
+        raise BertError(f"logits have shape {logits.shape}, allowed: (B, K)")
+    if labels.shape != logits.shape:
+        raise BertError(
+            f"labels have shape {labels.shape}, allowed: {logits.shape}, "
+            "the shape of the logits"
+        )
+    allowed = "a finite number" if most is None else f"0..{most}"
+    inside = np.isfinite(labels) if most is None else (labels >= 0) & (labels <= most)
+    for wrong in labels[~inside][:1]:
+        raise BertError(f"labels hold {wrong}, allowed: {allowed}")
+    if count is not None:
+        check_int("count", count, 1)
+    return labels.astype(logits.dtype)
+
+
 def check_pair_logits(logits):
     """Refuse what is not a row of two logits for each pair."""
     _check_array("logits", logits, "f", "floats")
@@ -154,20 +174,25 @@ def check_adam(params, grads, state, rate, **numbers):
 # ------------------------------------------------------- the batch, the run
 
 
-def check_batch(batch, parts=1, rng=None, run_all=map):
-    """Refuse a batch whose five arrays do not fit each other."""
+def check_batch(batch, params, parts=1, rng=None, run_all=map):
+    """Return the arrays of a batch; refuse those that do not fit each other.
+
+    Without an NSP head no pair has a label, whatever the batch says.
+    """
     if not isinstance(batch, dict):
         raise BertError(f"batch is {type(batch).__name__}, allowed: a dict of arrays")
-    missing = [key for key in BATCH_KEYS if key not in batch]
+    pairs = isinstance(params, dict) and "nsp" in params
+    wanted = BATCH_KEYS if pairs else BATCH_KEYS[:-1]
+    missing = [key for key in wanted if key not in batch]
     if missing:
-        raise BertError(f"batch has no {missing}; it needs {list(BATCH_KEYS)}")
-    for key in BATCH_KEYS:
+        raise BertError(f"batch has no {missing}; it needs {list(wanted)}")
+    for key in wanted:
         of_labels = key.endswith("labels")
         _check_array(f"batch[{key!r}]", batch[key], "iu" if of_labels else "iufb")
     shape = batch["input_ids"].shape
     if len(shape) != 2 or shape[0] == 0:
         raise BertError(f"batch['input_ids'] has shape {shape}, allowed: (B, T)")
-    for key in BATCH_KEYS:
+    for key in wanted:
         allowed = shape[:1] if key == "nsp_labels" else shape
         if batch[key].shape != allowed:
             raise BertError(
@@ -177,6 +202,8 @@ def check_batch(batch, parts=1, rng=None, run_all=map):
     if rng is not None:
         check_rng(rng)
     require_callable("run_all", run_all)
+    nobody = {"nsp_labels": np.full(shape[0], IGNORED)}
+    return nobody | {key: batch[key] for key in wanted}
 
 
 def check_step(run, make_batch, rng, settings):

@@ -37,13 +37,16 @@ def train(
     Parameters
     ----------
     params : dict
-        The parameter tree with both heads; never written to.
+        The parameter tree with both heads, or with the MLM head alone;
+        never written to. What the losses do not depend on, such as a
+        pooler without an NSP head, is returned as it was.
     config : BertConfig
         Dropout is on, with the rates of config.
     make_batch : function
         make_batch(rng) returns a dict of input_ids, segment_ids,
-        attention_mask, mlm_labels, nsp_labels: see pretraining. It must
-        draw everything random from rng and keep no state.
+        attention_mask, mlm_labels and, for an NSP head, nsp_labels: see
+        pretraining. It must draw everything random from rng and keep no
+        state.
     rng : numpy.random.Generator
         Draws the batches and the dropout masks.
     settings : TrainingSettings
@@ -87,7 +90,9 @@ def train(
     calls = {"make_batch": make_batch, "report": report}
     calls |= {"after_step": after_step, "stop_when": stop_when}
     checkpoint = check_training(calls, rng, settings, checkpoint, resume, every)
-    run = _begin(params, config, rng, settings, checkpoint, resume)
+    check_params(params, config)
+    trained = _reached(params)
+    run = _begin(trained, config, rng, settings, checkpoint, resume)
     rng.bit_generator.state = run["rng"]
     keep_freed_memory()
     since = (run["step"], time.perf_counter())
@@ -107,7 +112,7 @@ def train(
         _keep(checkpoint, run, config, settings)
         raise
     _keep(checkpoint, run, config, settings)
-    return run["params"], run["history"]
+    return params | run["params"], run["history"]
 
 
 def train_step(run, config, make_batch, rng, settings, run_all=map):
@@ -163,17 +168,30 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
     }
 
 
+def _reached(params):
+    """The parts of a tree that a gradient of the two losses reaches.
+
+    A gradient of 0 would not leave the others as they are: weight decay
+    moves them, too.
+    """
+    parts = ["embeddings", "layers", "mlm"]
+    parts += ["pooler", "nsp"] if "nsp" in params else []
+    return {name: part for name, part in params.items() if name in parts}
+
+
 def _begin(params, config, rng, settings, checkpoint, resume):
     if resume:
-        return _resume(checkpoint, config, rng, settings)
-    check_params(params, config)
+        return _resume(checkpoint, params, config, rng, settings)
     if checkpoint is not None:
         _check_new_file(checkpoint)
     return start_run(params, rng)
 
 
-def _resume(path, config, rng, settings):
+def _resume(path, params, config, rng, settings):
     run = load_run(path, config, settings)
+    if run["params"].keys() != params.keys():
+        found, wanted = list(run["params"]), list(params)
+        raise BertError(f"{path.name} holds the parts {found}, params {wanted}")
     wanted, found = run["rng"]["bit_generator"], type(rng.bit_generator).__name__
     if found != wanted:
         raise BertError(f"rng is a {found}, allowed: {wanted}, as in {path.name}")
@@ -204,8 +222,8 @@ def _progress(run, settings, since):
     mean = {
         name: sum(entry[name] for entry in recent) / len(recent) for name in recent[0]
     }
+    pairs = f"pairs {mean['nsp_accuracy']:.1%}  " if "nsp" in run["params"] else ""
     return (
         f"step {run['step']:,}/{settings.steps:,}  loss {mean['loss']:.3f}  "
-        f"words {mean['mlm_accuracy']:.1%}  pairs {mean['nsp_accuracy']:.1%}  "
-        f"{speed:,.0f} tokens/s"
+        f"words {mean['mlm_accuracy']:.1%}  {pairs}{speed:,.0f} tokens/s"
     )

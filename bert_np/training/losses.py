@@ -1,8 +1,13 @@
-"""The two pre-training losses, each with the gradient of its logits."""
+"""The losses of pre-training and of fine-tuning, with the gradients of logits."""
 
 import numpy as np
 
-from bert_np.training.inputs import IGNORED, check_labels, check_pair_logits
+from bert_np.training.inputs import (
+    IGNORED,
+    check_labels,
+    check_pair_logits,
+    check_targets,
+)
 
 
 def masked_cross_entropy(logits, labels, count=None):
@@ -72,6 +77,76 @@ def next_sentence_cross_entropy(logits, labels, count=None):
     """
     check_pair_logits(logits)
     return masked_cross_entropy(logits, labels, count)
+
+
+def binary_cross_entropy(logits, labels, count=None):
+    """Measure how surprised the model is by each of several labels.
+
+    Each label is there or not, whatever the others are, with probability
+    p = 1 / (1 + exp(-z)). The loss is the mean of -log(p) where it is
+    there and of -log(1 - p) where it is not, which is log(1 + exp(z)) - y
+    z for y = 1 or 0. The derivative of the first term is p: dL/dz = (p -
+    y) / count.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (B, K)
+    labels : ndarray of shape (B, K)
+        1 where text i has label k, else 0.
+    count : int, optional
+        What to divide by, at least 1. None: B K.
+
+    Returns
+    -------
+    loss : float
+        In nats.
+    d_logits : ndarray of shape (B, K)
+
+    Examples
+    --------
+    >>> loss, d = binary_cross_entropy(np.zeros((1, 2)), np.array([[1, 0]]))
+    >>> round(loss, 4), d.tolist()
+    (0.6931, [[-0.25, 0.25]])
+
+    Source: the loss of HuggingFace's multi_label_classification.
+    """
+    labels = check_targets(logits, labels, count, most=1)
+    count = count or max(1, logits.size)
+    shrink = np.exp(-np.abs(logits))  # cannot overflow
+    loss = np.maximum(logits, 0) - labels * logits + np.log1p(shrink)
+    probs = np.where(logits >= 0, 1, shrink) / (1 + shrink)
+    return float(loss.sum()) / count, (probs - labels) / count
+
+
+def squared_error(logits, labels, count=None):
+    """Measure how far numbers are from those that were to be predicted.
+
+    The mean of (z - y)². So dL/dz = 2 (z - y) / count.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (B, K)
+    labels : ndarray of shape (B, K)
+    count : int, optional
+        What to divide by, at least 1. None: B K.
+
+    Returns
+    -------
+    loss : float
+    d_logits : ndarray of shape (B, K)
+
+    Examples
+    --------
+    >>> loss, d = squared_error(np.array([[3.0], [1.0]]), np.array([[1.0], [1.0]]))
+    >>> loss, d.tolist()
+    (2.0, [[2.0], [0.0]])
+
+    Source: the loss of HuggingFace's regression.
+    """
+    labels = check_targets(logits, labels, count)
+    count = count or max(1, logits.size)
+    gap = logits - labels
+    return float(np.square(gap).sum()) / count, 2 * gap / count
 
 
 def count_right(logits, labels):

@@ -7,6 +7,9 @@ A batch is a dict of arrays:
     mlm_labels : (B, T), the original id, or -100 at other positions
     nsp_labels : (B,), 0 if the second text follows, 1 if it does not,
         -100 if there is no second text
+
+Many checkpoints come with the MLM head alone. Then the MLM loss is the
+whole loss, as in RoBERTa's training, and a batch needs no nsp_labels.
 """
 
 import math
@@ -22,37 +25,37 @@ from bert_np.training.backward import (
     next_sentence_logits_backward,
     pool_backward,
 )
-from bert_np.training.inputs import BATCH_KEYS, IGNORED, check_batch
+from bert_np.training.inputs import IGNORED, check_batch
 from bert_np.training.losses import (
     count_right,
     masked_cross_entropy,
     next_sentence_cross_entropy,
 )
-from bert_np.tree import leaves, map_leaves
+from bert_np.training.parts import add_parts
+from bert_np.tree import map_leaves
 
 
 def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=map):
     """Run a batch forward and backward.
 
-    loss = mlm_loss + nsp_loss, each a mean over its labelled positions. A
-    mean is a sum, divided by a count, so a batch can be cut into parts
-    whose losses and gradients are added up. Small parts fit the caches,
-    each can run in a thread of its own, and padding that all rows of a
-    part share is left out: rows of similar length should be neighbours.
+    loss = mlm_loss + nsp_loss, each a mean over its labelled positions.
+    Without an NSP head loss = mlm_loss. In a part of a batch, padding that
+    all rows share is left out: rows of similar length should be
+    neighbours.
 
     Parameters
     ----------
     params : dict
-        The parameter tree with pooler and both heads; never written to.
+        The parameter tree with an MLM head, and with or without an NSP
+        head and its pooler; never written to.
     config : BertConfig
     batch : dict
-        The five arrays that the module's docstring lists.
+        The arrays that the module's docstring lists.
     rng : numpy.random.Generator, optional
         Switches dropout on, with the rates of config. If the batch is
         cut, rng draws a seed for each part.
     parts : int
-        1..B. With the same parts, results are the same bits whether they
-        run one after another or in threads.
+        1..B: see add_parts.
     run_all : function
         map, or the map of a pool of threads.
 
@@ -64,19 +67,20 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
     grads : dict
         Shaped like params.
 
-    Source: Devlin et al. 2018, appendix A.2: the sum of the two losses.
+    Source: Devlin et al. 2018, appendix A.2: the sum of the two losses;
+    Liu et al. 2019 (1907.11692), section 4.2: the MLM loss alone.
     """
-    check_batch(batch, parts, rng, run_all)
+    batch = check_batch(batch, params, parts, rng, run_all)
     counts = {
         task: np.count_nonzero(batch[f"{task}_labels"] != IGNORED)
         for task in ("mlm", "nsp")
     }
 
     def run_part(part, part_rng):
-        return _losses_and_gradients_of_part(params, config, part, counts, part_rng)
+        short = _trim(part)
+        return _losses_and_gradients_of_part(params, config, short, counts, part_rng)
 
-    results = list(run_all(run_part, _cut(batch, parts), _generators(rng, parts)))
-    sums = [sum(values) for values in zip(*(losses for losses, _ in results))]
+    sums, grads = add_parts(run_part, batch, parts, rng, run_all)
     mlm_loss, nsp_loss, mlm_right, nsp_right = sums
     metrics = {
         "loss": mlm_loss + nsp_loss,
@@ -85,7 +89,7 @@ def losses_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=ma
         "mlm_accuracy": mlm_right / counts["mlm"] if counts["mlm"] else math.nan,
         "nsp_accuracy": nsp_right / counts["nsp"] if counts["nsp"] else math.nan,
     }
-    return metrics, _add_trees([grads for _, grads in results])
+    return metrics, grads
 
 
 def _losses_and_gradients_of_part(params, config, batch, counts, rng):
@@ -95,20 +99,17 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
         params, config, batch, trace=trace, rng=rng
     )
     mlm_labels = batch["mlm_labels"][batch["mlm_labels"] != IGNORED][None]  # (1, N)
-    nsp_labels = batch["nsp_labels"]
-    mlm_count, nsp_count = counts["mlm"] or None, counts["nsp"] or None
-    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, mlm_count)
-    nsp_loss, d_nsp = next_sentence_cross_entropy(nsp_logits, nsp_labels, nsp_count)
+    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, counts["mlm"] or None)
     mlm_right = count_right(mlm_logits, mlm_labels)
-    nsp_right = count_right(nsp_logits, nsp_labels)
+    nsp_loss, d_nsp, nsp_right = 0.0, None, 0
+    if nsp_logits is not None:
+        labels = batch["nsp_labels"]
+        nsp_loss, d_nsp = next_sentence_cross_entropy(
+            nsp_logits, labels, counts["nsp"] or None
+        )
+        nsp_right = count_right(nsp_logits, labels)
     grads = gradients(trace, d_mlm, d_nsp, batch, params, config)
     return (mlm_loss, nsp_loss, mlm_right, nsp_right), grads
-
-
-def _cut(batch, parts):
-    """Cut a batch into smaller batches of whole rows, each as short as it can be."""
-    pieces = {key: np.array_split(batch[key], parts) for key in BATCH_KEYS}
-    return [_trim({key: pieces[key][i] for key in BATCH_KEYS}) for i in range(parts)]
 
 
 def _trim(batch):
@@ -123,23 +124,6 @@ def _trim(batch):
     length = np.flatnonzero(needed.any(axis=0)).max(initial=0) + 1
     return {key: array[:, :length] if array.ndim > 1 else array
             for key, array in batch.items()}  # fmt: skip
-
-
-def _generators(rng, parts):
-    """Give each part its own generator, so that threads cannot mix the draws."""
-    if rng is None or parts == 1:
-        return [rng] * parts
-    seeds = rng.integers(2**63, size=(parts, 2))
-    return [np.random.default_rng(seed) for seed in seeds]
-
-
-def _add_trees(trees):
-    first, *others = (dict(leaves(tree)) for tree in trees)
-
-    def add(path, _):
-        return sum((other[path] for other in others), start=first[path])
-
-    return map_leaves(add, trees[0])
 
 
 def pretraining_logits(params, config, batch, *, trace=None, rng=None):
@@ -161,7 +145,7 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     -------
     mlm_logits : ndarray of shape (1, N, V)
         N labelled positions, row by row.
-    nsp_logits : ndarray of shape (B, 2)
+    nsp_logits : ndarray of shape (B, 2), or None without an NSP head
 
     Trace
     -----
@@ -171,7 +155,7 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     mlm.logits : (1, N, V)
     nsp.logits : (B, 2)
     """
-    check_batch(batch)
+    batch = check_batch(batch, params)
     out = bert(
         batch["input_ids"],
         params,
@@ -184,10 +168,10 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     )
     labelled = batch["mlm_labels"] != IGNORED  # (B, T)
     hidden = out["last_hidden_state"][labelled][None]  # (1, N, H)
-    return (
-        masked_lm_logits(hidden, params, config, trace=trace),
-        next_sentence_logits(out["pooler_output"], params, trace=trace),
-    )
+    mlm_logits = masked_lm_logits(hidden, params, config, trace=trace)
+    if "nsp" not in params:
+        return mlm_logits, None
+    return mlm_logits, next_sentence_logits(out["pooler_output"], params, trace=trace)
 
 
 def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
@@ -202,7 +186,7 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     trace : dict
         What pretraining_logits recorded.
     d_mlm_logits : ndarray of shape (1, N, V)
-    d_nsp_logits : ndarray of shape (B, 2)
+    d_nsp_logits : ndarray of shape (B, 2), or None without an NSP head
     batch : dict
     params : dict
     config : BertConfig
@@ -210,19 +194,22 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     Returns
     -------
     dict
-        Shaped like params.
+        Shaped like params. What no loss depends on has gradient 0.
     """
     hidden = trace["layers"][-1]["output"]  # (B, T, H)
     labelled = batch["mlm_labels"] != IGNORED  # (B, T)
     d_gathered, mlm, d_word = masked_lm_logits_backward(
         d_mlm_logits, hidden[labelled][None], trace["mlm"], params, config
     )
-    d_pooled, nsp = next_sentence_logits_backward(
-        d_nsp_logits, trace["pooler"]["output"], params["nsp"]
-    )
-    d_hidden, pooler = pool_backward(
-        d_pooled, hidden, trace["pooler"], params["pooler"]
-    )
+    d_hidden, of_pairs = np.zeros_like(hidden), {}
+    if d_nsp_logits is not None:
+        d_pooled, nsp = next_sentence_logits_backward(
+            d_nsp_logits, trace["pooler"]["output"], params["nsp"]
+        )
+        d_hidden, pooler = pool_backward(
+            d_pooled, hidden, trace["pooler"], params["pooler"]
+        )
+        of_pairs = {"pooler": pooler, "nsp": nsp}
     d_hidden[labelled] += d_gathered[0]
     d_x, layers = encoder_backward(
         d_hidden,
@@ -241,10 +228,7 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
         config,
     )
     embeddings["word"] += d_word
-    return {
-        "embeddings": embeddings,
-        "layers": layers,
-        "pooler": pooler,
-        "mlm": mlm,
-        "nsp": nsp,
-    }
+    found = {"embeddings": embeddings, "layers": layers, "mlm": mlm} | of_pairs
+    others = {part: params[part] for part in params if part not in found}
+    zeros = map_leaves(lambda _, array: np.zeros_like(array), others)
+    return {part: (found | zeros)[part] for part in params}

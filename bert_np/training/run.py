@@ -116,7 +116,7 @@ def load_run(path, config, settings):
     try:
         facts = json.loads(str(arrays.pop("facts")))
         _check_identity(path, facts, _identity(config, settings))
-        shapes = dict.fromkeys(TREES, parameter_shapes(config, heads=True))
+        shapes = dict.fromkeys(TREES, _shapes_of_parts(arrays, config))
         trees = map_leaves(lambda name, shape: _take(arrays, name, shape), shapes)
         names = [name for name in arrays if name.startswith("history.")]
         history = [
@@ -135,6 +135,14 @@ def load_run(path, config, settings):
         "history": history,
         "rng": _with_arrays(facts["rng"]),
     }
+
+
+def _shapes_of_parts(arrays, config):
+    """The shapes of the parts that a run trains: heads may be absent."""
+    found = {name.split(".")[1] for name in arrays if name.startswith("params.")}
+    shapes = parameter_shapes(config, heads=True)
+    needed = found | {"embeddings", "layers"}
+    return {part: shape for part, shape in shapes.items() if part in needed}
 
 
 def _identity(config, settings):
