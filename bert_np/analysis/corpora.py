@@ -68,7 +68,7 @@ def read_treebank(path=None):
     """
     path = _default_path("treebank.tsv") if path is None else path
     sentences, rows, source = [], [], ""
-    for number, line in enumerate([*_read_lines(path), ""], start=1):
+    for number, line in enumerate([*read_lines(path), ""], start=1):
         if line.startswith("#") and "\t" not in line:
             source = line.removeprefix(SENT_ID) if line.startswith(SENT_ID) else source
         elif line:
@@ -104,7 +104,7 @@ def read_reviews(path=None):
     """
     path = _default_path("reviews.tsv") if path is None else path
     reviews = []
-    for number, line in enumerate(_read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         columns = line.split("\t")
         _require_columns(columns, (3,), f"{path}, line {number}")
         source, label, text = columns
@@ -130,7 +130,7 @@ def _default_path(name):
     )
 
 
-def _read_lines(path):
+def read_lines(path):
     """Return the lines of a UTF-8 file, without their ends."""
     if not isinstance(path, (str, os.PathLike)):
         raise BertError(f"path = {short(path)}, allowed: a str or a Path")

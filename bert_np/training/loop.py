@@ -8,7 +8,7 @@ from bert_np.errors import BertError
 from bert_np.fast import map_over_threads
 from bert_np.parameters import check_params, keep_freed_memory
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
-from bert_np.training.inputs import check_step, check_training
+from bert_np.training.inputs import check_new_file, check_step, check_training
 from bert_np.training.pretraining import losses_and_gradients
 from bert_np.training.run import load_run, save_run, start_run
 from bert_np.training.settings import TrainingSettings as TrainingSettings
@@ -183,7 +183,7 @@ def _begin(params, config, rng, settings, checkpoint, resume):
     if resume:
         return _resume(checkpoint, params, config, rng, settings)
     if checkpoint is not None:
-        _check_new_file(checkpoint)
+        check_new_file(checkpoint)
     return start_run(params, rng)
 
 
@@ -205,13 +205,6 @@ def _stops(stop_when, run):
 def _keep(checkpoint, run, config, settings):
     if checkpoint is not None:
         save_run(checkpoint, run, config, settings)
-
-
-def _check_new_file(path):
-    if path.exists():
-        raise BertError(f"checkpoint {path.name} exists: set resume=True or remove it")
-    if not path.parent.is_dir():
-        raise BertError(f"checkpoint: there is no folder {str(path.parent)!r}")
 
 
 def _progress(run, settings, since):

@@ -99,7 +99,9 @@ def _losses_and_gradients_of_part(params, config, batch, counts, rng):
         params, config, batch, trace=trace, rng=rng
     )
     mlm_labels = batch["mlm_labels"][batch["mlm_labels"] != IGNORED][None]  # (1, N)
-    mlm_loss, d_mlm = masked_cross_entropy(mlm_logits, mlm_labels, counts["mlm"] or None)
+    mlm_loss, d_mlm = masked_cross_entropy(
+        mlm_logits, mlm_labels, counts["mlm"] or None
+    )
     mlm_right = count_right(mlm_logits, mlm_labels)
     nsp_loss, d_nsp, nsp_right = 0.0, None, 0
     if nsp_logits is not None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from bert_np.errors import BertError
+from bert_np.errors import BertError, short
 from bert_np.parameters import parameter_shapes
 from bert_np.training.adam import init_adam
 from bert_np.training.inputs import (
@@ -73,10 +73,9 @@ def save_run(path, run, config, settings):
     facts = {"step": run["step"], "rng": run["rng"]} | _identity(config, settings)
     try:
         arrays = _arrays_of(run)
-        arrays["facts"] = np.array(json.dumps(facts, default=np.ndarray.tolist))
+        write_arrays(path, arrays, facts)
     except (LookupError, TypeError) as error:
         raise BertError(f"run: not what train_step returns ({error})") from None
-    _write_atomically(path, lambda file: np.savez(file, **arrays))
 
 
 def _arrays_of(run):
@@ -112,12 +111,10 @@ def load_run(path, config, settings):
         other settings.
     """
     path = check_saving(path, config, settings)
-    arrays = _read(path)
+    arrays, facts = read_arrays(path)
     try:
-        facts = json.loads(str(arrays.pop("facts")))
-        _check_identity(path, facts, _identity(config, settings))
-        shapes = dict.fromkeys(TREES, _shapes_of_parts(arrays, config))
-        trees = map_leaves(lambda name, shape: _take(arrays, name, shape), shapes)
+        check_identity(path, facts, _identity(config, settings))
+        trees = take_trees(arrays, TREES, _shapes_of_parts(arrays, config))
         names = [name for name in arrays if name.startswith("history.")]
         history = [
             {name.removeprefix("history."): arrays[name][i].item() for name in names}
@@ -149,14 +146,21 @@ def _identity(config, settings):
     return {"config": config.to_dict(), "settings": settings._asdict()}
 
 
-def _check_identity(path, found, wanted):
+def check_identity(path, found, wanted):
+    """Refuse a file of another model, other settings or other data."""
     for group, values in wanted.items():
         for name, value in values.items():
             if found[group].get(name) != value:
                 raise BertError(
-                    f"{path.name}: its {name} is {found[group].get(name)!r}, this "
-                    f"run's is {value!r}; use the same, or another file"
+                    f"{path.name}: its {name} is {short(found[group].get(name))}, "
+                    f"this run's is {short(value)}; use the same, or another file"
                 )
+
+
+def take_trees(arrays, names, shapes):
+    """Return {name: tree} of arrays that have these shapes."""
+    wanted = dict.fromkeys(names, shapes)
+    return map_leaves(lambda path, shape: _take(arrays, path, shape), wanted)
 
 
 def _take(arrays, name, shape):
@@ -165,13 +169,24 @@ def _take(arrays, name, shape):
     return arrays[name]
 
 
-def _read(path):
+def read_arrays(path):
+    """Return the arrays of a file, and its facts as a dict."""
     broken = (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile)
     try:
         with open(path, "rb") as file:
-            return dict(np.load(file, allow_pickle=False))
+            arrays = dict(np.load(file, allow_pickle=False))
     except broken as error:
         raise BertError(f"{path.name}: cannot be read as a run ({error})") from None
+    try:
+        return arrays, dict(json.loads(str(arrays.pop("facts"))))
+    except (LookupError, ValueError, TypeError) as error:
+        raise BertError(f"{path.name}: not a training run ({error})") from None
+
+
+def write_arrays(path, arrays, facts):
+    """Write arrays, and a dict of facts as JSON, completely or not at all."""
+    text = np.array(json.dumps(facts, default=np.ndarray.tolist))
+    _write_atomically(path, lambda file: np.savez(file, **arrays, facts=text))
 
 
 def _with_arrays(state):
