@@ -56,7 +56,12 @@ from bert_np.training.frozen import (
     size_of,
     split_layers,
 )
-from bert_np.training.inputs import check_fine_tuning, check_int, check_task_settings
+from bert_np.training.inputs import (
+    check_fine_tuning,
+    check_int,
+    check_label_names,
+    check_task_settings,
+)
 from bert_np.training.metrics import confusion_matrix, macro_f1
 from bert_np.training.run import (
     check_identity,
@@ -85,6 +90,7 @@ def fine_tune(
     rng,
     settings=None,
     *,
+    labels=None,
     checkpoint=None,
     resume=False,
     checkpoint_every=500,
@@ -113,6 +119,9 @@ def fine_tune(
         Draws one seed, from which everything random follows.
     settings : FineTuningSettings, optional
         None: its defaults.
+    labels : list of str, optional
+        All labels, in the order of the head's columns. None: those that
+        the examples have, see find_labels.
     checkpoint : str or Path, optional
         The file that keeps the run: written every checkpoint_every steps,
         after each epoch, and on an interruption.
@@ -143,19 +152,21 @@ def fine_tune(
 
     Source: Devlin et al. 2018, sections 3.2 and 4.
     """
-    start = time.perf_counter()
+    clock = time.perf_counter()
     every = {"checkpoint_every": checkpoint_every, "report_every": report_every}
     settings, checkpoint = check_fine_tuning(
         model, examples, rng, settings, changes, checkpoint, resume, every, report
     )
+    labels = check_label_names(labels, settings.task)
     arrays, facts = read_arrays(checkpoint) if resume else ({}, {})
     seed = check_int("seed", facts.get("seed"), 0) if resume else _draw_seed(rng)
-    task = _prepare(model, examples, settings, seed, report)
-    run = _resume(checkpoint, arrays, facts, task) if resume else _begin(task)
+    task = _prepare(model, examples, labels, settings, seed, report)
+    start = _resume(checkpoint, arrays, facts, task) if resume else _begin(task)
+    run = start
     keep_freed_memory()
     try:
         with map_over_threads(settings.parts) as run_all:
-            for run in _runs(run, task, run_all):
+            for run in _runs(start, task, run_all):
                 epoch_ends = run["step"] == len(run["epochs"]) * task.steps
                 if epoch_ends or run["step"] % report_every == 0:
                     report(_progress(run, task, epoch_ends, report_every))
@@ -166,7 +177,7 @@ def fine_tune(
             _save(checkpoint, run, task)
         raise
     tuned = join_layers(task.frozen, run["best"])
-    report = _report(run, task, time.perf_counter() - start)
+    report = _report(run, task, time.perf_counter() - clock)
     return FineTuned(Pretrained(tuned, task.config, model[2]), report)
 
 
@@ -191,9 +202,9 @@ class Task(NamedTuple):
         return -(-len(self.training.rows) // self.settings.batch_size)
 
 
-def _prepare(model, examples, settings, seed, report):
+def _prepare(model, examples, labels, settings, seed, report):
     """Everything up to the first step: labels, head, split, frozen outputs."""
-    config = _config_of(model, examples, settings)
+    config = _config_of(model, examples, labels, settings)
     params = _with_head(model, config, settings, _generator(seed, HEAD))
     frozen, trained = split_layers(params, settings.layers)
     parts = split_examples(examples, settings.held_out, _generator(seed, SPLIT))
@@ -207,12 +218,12 @@ def _prepare(model, examples, settings, seed, report):
     return Task(settings, seed, config, *data, left_out, frozen, trained)
 
 
-def _config_of(model, examples, settings):
+def _config_of(model, examples, labels, settings):
     """The model's config with the labels of the examples."""
     params, config, _ = model
     if settings.task == "span":
         return config
-    labels, problem = find_labels(examples, settings.task), None
+    labels, problem = labels or find_labels(examples, settings.task), None
     if settings.task == "sequence":
         problem = settings.problem or find_problem(examples)
     if settings.task in params and {*labels} <= {*config.labels}:
@@ -438,29 +449,29 @@ def _read_options(arguments):
     return parser.parse_args(arguments)
 
 
-def _run_command(options):
+def _run_command(given):
     """Read, split, train, test, write."""
     names = FineTuningSettings._fields
-    settings = FineTuningSettings(**{name: getattr(options, name) for name in names})
+    settings = FineTuningSettings(**{name: getattr(given, name) for name in names})
     check_task_settings(settings)
-    check_int("seed", options.seed, 0)
-    run = _check_new_folder(options.out)
+    check_int("seed", given.seed, 0)
+    run = _check_new_folder(given.out)
     examples = read_examples(
-        options.file, settings.task, _numbers(options.columns), settings.problem
+        given.file, settings.task, _numbers(given.columns), settings.problem
     )
-    rng = _generator(options.seed, TEST)
-    training, test = split_examples(examples, options.test, rng)
+    rng = _generator(given.seed, TEST)
+    training, test = split_examples(examples, given.test, rng)
     print(f"{len(training):,} examples to learn from, {len(test):,} as a test")
-    model = load_pretrained(options.model)
-    tuned, report = fine_tune(
-        model, training, rng, settings, checkpoint=run, resume=run.exists()
-    )
-    report = {"model": options.model, "file": options.file} | report
+    model = load_pretrained(given.model)
+    labels = find_labels(examples, settings.task)
+    options = {"labels": labels, "checkpoint": run, "resume": run.exists()}
+    tuned, report = fine_tune(model, training, rng, settings, **options)
+    report = {"model": given.model, "file": given.file} | report
     if test:
         report["test"] = _measure(tuned, model, training, test, settings, rng)
-    _write_folder(options.out, tuned, report)
+    _write_folder(given.out, tuned, report)
     run.unlink()
-    print(f"the model and report.json are in {options.out}")
+    print(f"the model and report.json are in {given.out}")
 
 
 def _check_new_folder(out):

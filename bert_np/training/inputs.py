@@ -462,6 +462,18 @@ def check_fine_tuning(
     return settings, checkpoint
 
 
+def check_label_names(labels, task):
+    """Return the names of all labels as a tuple, or None to look for them."""
+    if labels is None or task == "span":
+        return None
+    if not isinstance(labels, (list, tuple)) or not labels:
+        raise BertError(f"labels = {short(labels)}, allowed: a list of str, or None")
+    for name in labels:
+        if not isinstance(name, str) or labels.count(name) > 1:
+            raise BertError(f"labels hold {short(name)}, allowed: a str, once")
+    return tuple(labels)
+
+
 def check_new_file(path):
     """Refuse a checkpoint that exists, or whose folder does not."""
     if path.exists():
