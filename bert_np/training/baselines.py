@@ -16,6 +16,7 @@ from bert_np.training.adam import adam, init_adam, learning_rate
 from bert_np.training.inputs import (
     check_examples,
     check_int,
+    check_model,
     check_number,
     check_rng,
     check_vectors_to_learn,
@@ -81,6 +82,7 @@ def frozen_vectors_answers(training, asked, rng, model, max_length=128):
     list of str
         A label for each of the examples asked.
     """
+    check_model(model)
     texts, labels, questions = _check_single_labels(training, asked, rng)
     x, y = (
         embed_sentences(t, *model, max_length=max_length) for t in (texts, questions)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.corpora import read_lines
+from bert_np.config import require_config
 from bert_np.errors import BertError, short
 from bert_np.tokenizer import Tokenizer
 from bert_np.training.inputs import (
@@ -22,6 +23,7 @@ from bert_np.training.inputs import (
     check_columns,
     check_examples,
     check_int,
+    check_lengths,
     check_number,
     check_rng,
     check_task,
@@ -250,6 +252,7 @@ def encode_examples(examples, config, tokenizer, task="sequence", max_length=128
     """
     check_task(task)
     check_examples(examples, task)
+    require_config(config)
     if not isinstance(tokenizer, Tokenizer):
         raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
     most = config.max_position_embeddings
@@ -332,7 +335,7 @@ def batches_by_length(lengths, batch_size, rng=None):
     list of ndarray of int
         The numbers of the texts in each batch.
     """
-    lengths = np.asarray(lengths)
+    lengths = check_lengths(lengths)
     check_int("batch_size", batch_size, 1)
     if rng is not None:
         check_rng(rng)
@@ -343,40 +346,3 @@ def batches_by_length(lengths, batch_size, rng=None):
     return (
         batches if rng is None else [batches[i] for i in rng.permutation(len(batches))]
     )
-
-
-def pad_batch(rows, pad_token_id, hidden=None):
-    """Stack examples into the arrays of a batch, padded on the right.
-
-    Parameters
-    ----------
-    rows : list of B Row
-    pad_token_id : int or None
-    hidden : list of B ndarray of shape (T, H), optional
-        What the frozen layers made of each example.
-
-    Returns
-    -------
-    dict
-        input_ids, segment_ids, attention_mask : (B, T)
-        labels : (B,), (B, K), (B, T) or (B, 2)
-        hidden : (B, T, H), if given
-    """
-    longest = max(len(row.input_ids) for row in rows)
-
-    def stack(arrays, fill):
-        shape = len(arrays), longest, *arrays[0].shape[1:]
-        stacked = np.full(shape, fill, arrays[0].dtype)
-        for row, array in zip(stacked, arrays):
-            row[: len(array)] = array
-        return stacked
-
-    labels = [row.labels for row in rows]
-    each_token = all(len(row.input_ids) == row.labels.size for row in rows)
-    batch = {
-        "input_ids": stack([row.input_ids for row in rows], pad_token_id or 0),
-        "segment_ids": stack([row.segment_ids for row in rows], 0),
-        "attention_mask": stack([np.ones(len(r.input_ids), int) for r in rows], 0),
-        "labels": stack(labels, IGNORED) if each_token else np.stack(labels),
-    }
-    return batch if hidden is None else batch | {"hidden": stack(hidden, 0)}

@@ -27,18 +27,24 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.config import BertConfig
-from bert_np.errors import BertError, short
+from bert_np.errors import BertError, require_callable, short
 from bert_np.fast import map_over_threads
 from bert_np.files.checkpoint import Pretrained, save_pretrained
 from bert_np.files.pretrained import load_pretrained
 from bert_np.parameters import count_params, keep_freed_memory, parameter_shapes
 from bert_np.training.adam import init_adam
+from bert_np.training.answers import answer_rows
+from bert_np.training.archive import (
+    check_identity,
+    read_arrays,
+    take_trees,
+    write_arrays,
+)
 from bert_np.training.baselines import (
     bag_of_words_answers,
     frozen_vectors_answers,
     majority_answers,
 )
-from bert_np.training.evaluation import answer_rows, evaluate
 from bert_np.training.examples import (
     batches_by_length,
     encode_examples,
@@ -60,15 +66,11 @@ from bert_np.training.inputs import (
     check_fine_tuning,
     check_int,
     check_label_names,
+    check_single_head,
     check_task_settings,
+    find_head,
 )
 from bert_np.training.metrics import confusion_matrix, macro_f1
-from bert_np.training.run import (
-    check_identity,
-    read_arrays,
-    take_trees,
-    write_arrays,
-)
 from bert_np.training.settings import FineTuningSettings as FineTuningSettings
 from bert_np.tree import leaves, map_leaves
 
@@ -179,6 +181,40 @@ def fine_tune(
     tuned = join_layers(task.frozen, run["best"])
     report = _report(run, task, time.perf_counter() - clock)
     return FineTuned(Pretrained(tuned, task.config, model[2]), report)
+
+
+def evaluate_model(model, examples, max_length=128, report=None):
+    """Let a model answer examples, and compare.
+
+    Parameters
+    ----------
+    model : Pretrained
+        (params, config, tokenizer) with a head for a task.
+    examples : list
+        As fine_tune takes them.
+    max_length : int
+        Longer texts are cut. An example whose answer is cut away is left
+        out.
+    report : function, optional
+        Called with a line of text now and then.
+
+    Returns
+    -------
+    Answers
+        loss : float, the mean.
+        labels and predictions: for one label of a text its number, (N,);
+        for several (N, K), 1 where a label is given; for a number (N, 1);
+        for tokens (N,), all labelled words one after the other; for spans
+        (N, 2), the first and the last token.
+    """
+    params, config, tokenizer = check_single_head(model)
+    if report is not None:
+        require_callable("report", report)
+    task = find_head(params)
+    rows = encode_examples(examples, config, tokenizer, task, max_length)
+    frozen, trained = split_layers(params, 0)
+    rows = [row for row in rows if row is not None]
+    return answer_rows(trained, config, run_frozen(rows, frozen, config, report))
 
 
 # ------------------------------------------------------ before the first step
@@ -497,7 +533,7 @@ def _numbers(columns):
 
 def _measure(tuned, model, training, test, settings, rng):
     """How good the model is on the test, and what simple methods reach."""
-    answers = evaluate(tuned, test, settings.max_length)
+    answers = evaluate_model(tuned, test, settings.max_length)
     found = {"examples": len(test), "answers": len(answers.labels)}
     found["loss"] = round(answers.loss, 4)
     if answers.accuracy is not None:

@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from bert_np.config import require_config
 from bert_np.functional import dropout
 from bert_np.heads import sequence_logits, span_logits, token_logits
 from bert_np.inputs import check_trace
@@ -35,6 +36,7 @@ from bert_np.training.inputs import (
     IGNORED,
     TASKS,
     check_int,
+    check_number_array,
     check_run_of_task,
     check_task_batch,
     check_task_settings,
@@ -90,6 +92,7 @@ def fine_tuning_step(run, batch, config, settings, total_steps, rng=None, run_al
     """
     check_task_settings(settings)
     check_run_of_task(run)
+    check_int("total_steps", total_steps, 1)
     loss, grads = loss_and_gradients(
         run["params"], config, batch, rng=rng, parts=settings.parts, run_all=run_all
     )
@@ -234,12 +237,14 @@ def task_loss(logits, labels, params, config, count=None):
         Shaped like logits.
     """
     task = find_head(params)
+    require_config(config)
     function = LOSSES[config.problem if task == "sequence" else task]
     return function(logits, labels, count)
 
 
 def count_labels(labels):
     """Count the labels that a mean loss is divided by; 1 if there is none."""
+    check_number_array("labels", labels)
     if labels.dtype.kind == "f":
         return labels.size
     return max(1, int(np.count_nonzero(labels != IGNORED)))

@@ -12,7 +12,8 @@ import numpy as np
 
 from bert_np.fast import fast_bert, prepare
 from bert_np.model import embed
-from bert_np.training.examples import batches_by_length, pad_batch
+from bert_np.training.examples import batches_by_length
+from bert_np.training.inputs import IGNORED
 
 AT_ONCE = 64  # texts that run together
 
@@ -113,6 +114,43 @@ def batch_of(data, numbers, config):
     rows = [data.rows[i] for i in numbers]
     hidden = data.hidden and [data.hidden[i] for i in numbers]
     return pad_batch(rows, config.pad_token_id, hidden)
+
+
+def pad_batch(rows, pad_token_id, hidden=None):
+    """Stack examples into the arrays of a batch, padded on the right.
+
+    Parameters
+    ----------
+    rows : list of B Row
+    pad_token_id : int or None
+    hidden : list of B ndarray of shape (T, H), optional
+        What the frozen layers made of each example.
+
+    Returns
+    -------
+    dict
+        input_ids, segment_ids, attention_mask : (B, T)
+        labels : (B,), (B, K), (B, T) or (B, 2)
+        hidden : (B, T, H), if given
+    """
+    longest = max(len(row.input_ids) for row in rows)
+
+    def stack(arrays, fill):
+        shape = len(arrays), longest, *arrays[0].shape[1:]
+        stacked = np.full(shape, fill, arrays[0].dtype)
+        for row, array in zip(stacked, arrays):
+            row[: len(array)] = array
+        return stacked
+
+    labels = [row.labels for row in rows]
+    each_token = all(len(row.input_ids) == row.labels.size for row in rows)
+    batch = {
+        "input_ids": stack([row.input_ids for row in rows], pad_token_id or 0),
+        "segment_ids": stack([row.segment_ids for row in rows], 0),
+        "attention_mask": stack([np.ones(len(r.input_ids), int) for r in rows], 0),
+        "labels": stack(labels, IGNORED) if each_token else np.stack(labels),
+    }
+    return batch if hidden is None else batch | {"hidden": stack(hidden, 0)}
 
 
 def size_of(data):

@@ -428,16 +428,7 @@ def check_fine_tuning(
     model, examples, rng, settings, changes, checkpoint, resume, every, report
 ):
     """Check the arguments of fine_tune; return settings and checkpoint."""
-    settings = FineTuningSettings() if settings is None else settings
-    check_task_settings(settings)
-    unknown = changes.keys() - settings._asdict().keys()
-    if unknown:
-        raise BertError(
-            f"{short(sorted(unknown))} is no argument of fine_tune, and no field of "
-            "FineTuningSettings"
-        )
-    settings = settings._replace(**changes)
-    check_task_settings(settings)
+    settings = change_settings(settings, changes)
     params, config, _ = check_model(model)
     if settings.layers is not None and settings.layers > config.num_hidden_layers:
         raise BertError(
@@ -460,6 +451,21 @@ def check_fine_tuning(
         if not resume:
             check_new_file(checkpoint)
     return settings, checkpoint
+
+
+def change_settings(settings, changes):
+    """Return settings, or the default ones, with some fields changed."""
+    settings = FineTuningSettings() if settings is None else settings
+    check_task_settings(settings)
+    unknown = changes.keys() - settings._asdict().keys()
+    if unknown:
+        raise BertError(
+            f"{short(sorted(unknown))} is no argument of fine_tune, and no field of "
+            "FineTuningSettings"
+        )
+    settings = settings._replace(**changes)
+    check_task_settings(settings)
+    return settings
 
 
 def check_label_names(labels, task):
@@ -513,8 +519,9 @@ def check_columns(columns, task):
 
 def check_examples(examples, task=None, kind=None):
     """Return the examples; refuse what is none of the task, by its number."""
-    if not isinstance(examples, (list, tuple)) or not examples:
-        found = "empty" if examples in ([], ()) else type(examples).__name__
+    listed = isinstance(examples, (list, tuple))
+    if not listed or not examples:
+        found = "empty" if listed else type(examples).__name__
         raise BertError(f"examples is {found}, allowed: a list of pairs (text, label)")
     checks = {"sequence": _check_labelled, "token": _check_tagged, "span": _check_span}
     kinds = set()
@@ -535,6 +542,18 @@ def check_examples(examples, task=None, kind=None):
     if kind is not None and kinds != {kind}:
         raise BertError(f"examples have {kinds.pop()}, allowed: {kind}")
     return examples
+
+
+def check_lengths(lengths):
+    """Return the lengths of texts as an array (N,)."""
+    try:
+        array = np.asarray(lengths)
+    except (ValueError, TypeError):
+        raise BertError("lengths is no array of integers") from None
+    _check_array("lengths", array, "iu", "integers")
+    if array.ndim != 1 or array.size == 0:
+        raise BertError(f"lengths has shape {array.shape}, allowed: (N,)")
+    return array
 
 
 def _check_hashable(read, where):
@@ -686,6 +705,11 @@ def check_number(name, value, allowed):
     if not number or not RANGES[allowed](value):
         raise BertError(f"{name} = {short(value)}, allowed: {allowed}")
     return float(value) if value <= LARGEST else np.inf
+
+
+def check_number_array(name, array):
+    """Refuse what is not an array of numbers."""
+    _check_array(name, array, "iuf")
 
 
 def _check_array(name, array, kinds, words="numbers"):

@@ -90,9 +90,7 @@ def train(
     calls = {"make_batch": make_batch, "report": report}
     calls |= {"after_step": after_step, "stop_when": stop_when}
     checkpoint = check_training(calls, rng, settings, checkpoint, resume, every)
-    check_params(params, config)
-    trained = _reached(params)
-    run = _begin(trained, config, rng, settings, checkpoint, resume)
+    run = _begin(_reached(params, config), config, rng, settings, checkpoint, resume)
     rng.bit_generator.state = run["rng"]
     keep_freed_memory()
     since = (run["step"], time.perf_counter())
@@ -168,12 +166,13 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
     }
 
 
-def _reached(params):
-    """The parts of a tree that a gradient of the two losses reaches.
+def _reached(params, config):
+    """The parts of a checked tree that a gradient of the two losses reaches.
 
     A gradient of 0 would not leave the others as they are: weight decay
     moves them, too.
     """
+    check_params(params, config)
     parts = ["embeddings", "layers", "mlm"]
     parts += ["pooler", "nsp"] if "nsp" in params else []
     return {name: part for name, part in params.items() if name in parts}

@@ -8,6 +8,8 @@ new parameter that it needs gets a right value in RIGHT.
 import importlib
 import inspect
 from copy import deepcopy
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,8 +20,8 @@ from bert_np.analysis import Place
 from bert_np.errors import short
 from bert_np.files import pretrained
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
-from bert_np.training import run
-from bert_np.training.loop import TrainingSettings
+from bert_np.training import adam, run
+from bert_np.training.settings import FineTuningSettings, TrainingSettings
 
 SIZES = {"hidden_size": 6, "num_attention_heads": 3, "max_position_embeddings": 7}
 CONFIG = bert_np.BertConfig(9, num_hidden_layers=2, intermediate_size=8, **SIZES)
@@ -132,6 +134,33 @@ OWN |= {
 OWN |= {f"plotting.{n}": MAP for n in ONE_MAP}
 OWN |= {f"plotting.{name}": ALL for name in ALL_MAPS}
 OWN |= {f"analysis.{n}": {"probs": MAPS} for n in ("head_distances", "rollout")}
+EXAMPLES = [("a b", "x"), ("b c", "y"), ("c a", "x")]
+TAGGED = [(["a", "b"], ["x", "y"])]
+BODY = {part: PARAMS[part] for part in ("embeddings", "layers", "pooler")}
+TUNED = BODY | {"sequence": {"W": np.ones((6, 2), "f4"), "b": np.zeros(2, "f4")}}
+TASK = {key: BATCH[key] for key in list(BATCH)[:3]} | {"labels": np.array([0, 1])}
+STEP = {"step": 0, "params": TUNED, "adam": adam.init_adam(TUNED)}
+TUNING_SETTINGS = FineTuningSettings(epochs=1)
+RIGHT |= {"examples": EXAMPLES, "training": EXAMPLES, "asked": EXAMPLES, "share": 0.5}
+RIGHT |= {"model": (PARAMS, CONFIG, TOKENIZER), "lengths": [3, 4], "batch_size": 2}
+RIGHT |= {"predictions": [0, 1], "count": 2, "penalty": 0.1, "matrix": [[1, 0], [0, 1]]}
+NUMBERS = {"logits": np.zeros((2, 2)), "labels": np.ones((2, 2))}
+TUNE = {"params": TUNED, "settings": TUNING_SETTINGS, "batch": TASK, "run": STEP}
+TUNED_BY = ["fine_tuning_step", "group_rates", "loss_and_gradients", "task_logits"]
+LABELLED = replace(CONFIG, labels=("x", "y"))
+OWN |= {f"training.fine_tuning.{name}": TUNE for name in TUNED_BY}
+OWN |= {
+    "training.baselines.logistic_regression": {"x": np.eye(2), "labels": [0, 1]},
+    "training.baselines.majority_answers": {"training": TAGGED, "asked": TAGGED},
+    "training.examples.encode_examples": {"config": LABELLED},
+    "training.examples.read_examples": {"path": "examples.tsv"},
+    "training.fine_tune.evaluate_model": {"model": (TUNED, LABELLED, TOKENIZER)},
+    "training.fine_tuning.task_loss": TUNE | PAIRS,
+    "training.losses.binary_cross_entropy": NUMBERS,
+    "training.losses.squared_error": NUMBERS,
+    "training.metrics.accuracy": {"labels": [0, 1]},
+    "training.metrics.confusion_matrix": {"labels": [0, 1]},
+}
 # What does not keep the promise yet: functions, and single parameters.
 FOREIGN = """
 training.pretraining.gradients
@@ -140,6 +169,8 @@ NOT_YET = set(FOREIGN.split())
 MODULES = ["analysis", "course", "plotting", "web"]
 MODULES += [f"training.{name}" for name in ("adam", "losses", "loop", "masking")]
 MODULES += ["training.pretraining", "training.run"]
+TUNING = ("baselines", "examples", "fine_tune", "fine_tuning", "metrics")
+MODULES += [f"training.{name}" for name in TUNING]
 METHODS = {
     bert_np.BertConfig: ["from_dict", "from_json"],
     Tokenizer: ["from_tokens", "from_vocab"],
@@ -155,7 +186,7 @@ def public_functions():
         for key in getattr(module, "__all__", vars(module)):
             own = getattr(module, key)
             here = getattr(own, "__module__", "").startswith(module.__name__)
-            if here and inspect.isfunction(own) and key[0] != "_":
+            if here and inspect.isfunction(own) and key[0] != "_" and key != "main":
                 found[f"{name}.{key}"] = own
     for owner, methods in METHODS.items():
         found |= {m.__qualname__: m for m in (getattr(owner, n) for n in methods)}
@@ -186,6 +217,7 @@ def test_any_argument_is_answered_or_refused(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pretrained, "fetch_from_hub", refuse)
     run.save_run("run.npz", RUN, CONFIG, SETTINGS)
+    Path("examples.tsv").write_text("a b\tx\n")
     parameters, right = arguments_of(name)
     FUNCTIONS[name](**right)
     foreign = []

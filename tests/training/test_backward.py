@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
-from slopes import assert_slopes
+from slopes import assert_slopes, with_leaf
 
 from bert_np import BertError, bert, functional
 from bert_np.attention import scaled_dot_product

@@ -15,10 +15,10 @@ from bert_np.training.examples import (
     encode_examples,
     find_labels,
     find_problem,
-    pad_batch,
     read_examples,
     split_examples,
 )
+from bert_np.training.frozen import pad_batch
 
 WORDS = ["the", "un", "##play", "##able", "game", "who", "won", "?", "anna"]
 TOKENIZER = Tokenizer.from_tokens([*SPECIAL_TOKENS, *WORDS])

@@ -11,8 +11,12 @@ import bert_np
 from bert_np import BertError, load_pretrained
 from bert_np.files.checkpoint import load_checkpoint, save_pretrained
 from bert_np.training import fine_tune as module
-from bert_np.training.evaluation import evaluate
-from bert_np.training.fine_tune import FineTuningSettings, fine_tune, main
+from bert_np.training.fine_tune import (
+    FineTuningSettings,
+    evaluate_model,
+    fine_tune,
+    main,
+)
 from bert_np.tree import leaves, map_leaves
 
 NAMES, THINGS = ["anna", "john", "mary"], ["ball", "hat", "book"]
@@ -82,14 +86,14 @@ def run(examples, seed=3, **options):
 )
 def test_the_model_learns_a_task(make, options):
     tuned, report = run(make(160), **options)
-    assert evaluate(tuned, make(40, 1)).accuracy >= 0.95
+    assert evaluate_model(tuned, make(40, 1)).accuracy >= 0.95
     assert report["epochs"][report["best_epoch"] - 1]["accuracy"] >= 0.95
     assert report["epochs"][-1]["training_loss"] < report["epochs"][0]["training_loss"]
 
 
 def test_numbers_are_learned():
     tuned, _ = run(numbers(160), epochs=4)
-    answers = evaluate(tuned, numbers(40, 1))
+    answers = evaluate_model(tuned, numbers(40, 1))
     assert answers.accuracy is None and answers.loss < 0.05
     assert np.abs(answers.predictions - answers.labels).mean() < 0.2
 
@@ -279,8 +283,10 @@ def test_a_saved_classifier_answers_as_before(pooling, tmp_path):
         "red",
     )
     assert bits(loaded.params) == bits(tuned.params)
-    found = evaluate(loaded, labelled(20, 1))
-    assert (found.predictions == evaluate(tuned, labelled(20, 1)).predictions).all()
+    found = evaluate_model(loaded, labelled(20, 1))
+    assert (
+        found.predictions == evaluate_model(tuned, labelled(20, 1)).predictions
+    ).all()
     assert ("pooler" in loaded.params) == (pooling == "pooler")
 
 

@@ -15,7 +15,7 @@ from small_run import (
 )
 
 from bert_np import BertConfig, BertError
-from bert_np.training import run as run_module
+from bert_np.training import archive
 from bert_np.training.adam import adam, clip_by_global_norm, init_adam
 from bert_np.training.loop import TrainingSettings, train_step
 from bert_np.training.pretraining import losses_and_gradients
@@ -130,7 +130,7 @@ def test_an_interrupted_run_resumes(at, path):
 def test_an_interruption_between_steps_does_no_harm(place, path, monkeypatch):
     options = {"report_every": 1, "checkpoint_every": 1, "checkpoint": path}
     if place == "replace":
-        monkeypatch.setattr(run_module.os, "replace", stopping(os.replace, 3))
+        monkeypatch.setattr(archive.os, "replace", stopping(os.replace, 3))
     else:
         options[place] = stopping(lambda _: None, 3)
     with pytest.raises(KeyboardInterrupt):
@@ -176,7 +176,7 @@ def test_a_failed_save_names_the_file_and_keeps_the_old_one(saved, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(run_module.os, "fsync", full)
+    monkeypatch.setattr(archive.os, "fsync", full)
     run = start_run(new_params(), seeded()) | {"step": 5}
     with pytest.raises(BertError, match="run.npz cannot be written.*No space"):
         save_run(saved, run, CONFIG, SETTINGS)

@@ -1,18 +1,13 @@
-"""A model's answers to examples, beside the right ones."""
+"""From logits to answers, beside the right ones."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.errors import require_callable
-from bert_np.training.examples import batches_by_length, encode_examples
+from bert_np.training.examples import batches_by_length
 from bert_np.training.fine_tuning import count_labels, task_logits, task_loss
-from bert_np.training.frozen import AT_ONCE, batch_of, run_frozen, split_layers
-from bert_np.training.inputs import (
-    IGNORED,
-    check_single_head,
-    find_head,
-)
+from bert_np.training.frozen import AT_ONCE, batch_of
+from bert_np.training.inputs import IGNORED, find_head
 from bert_np.training.metrics import accuracy
 
 
@@ -31,41 +26,8 @@ class Answers(NamedTuple):
         return accuracy(self.labels, self.predictions)
 
 
-def evaluate(model, examples, max_length=128, report=None):
-    """Let a model answer examples, and compare.
-
-    Parameters
-    ----------
-    model : Pretrained
-        (params, config, tokenizer) with a head for a task.
-    examples : list
-        As fine_tune takes them.
-    max_length : int
-        Longer texts are cut. An example whose answer is cut away is left
-        out.
-    report : function, optional
-        Called with a line of text now and then.
-
-    Returns
-    -------
-    Answers
-        labels and predictions: for one label of a text its number, (N,);
-        for several (N, K), 1 where a label is given; for a number (N, 1);
-        for tokens (N,), all labelled words one after the other; for spans
-        (N, 2), the first and the last token.
-    """
-    params, config, tokenizer = check_single_head(model)
-    if report is not None:
-        require_callable("report", report)
-    task = find_head(params)
-    rows = encode_examples(examples, config, tokenizer, task, max_length)
-    frozen, trained = split_layers(params, 0)
-    rows = [row for row in rows if row is not None]
-    return answer_rows(trained, config, run_frozen(rows, frozen, config, report))
-
-
 def answer_rows(params, config, data):
-    """Answer examples that have passed the frozen layers; see evaluate.
+    """Answer examples that have passed the frozen layers; see evaluate_model.
 
     Parameters
     ----------
