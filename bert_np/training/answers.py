@@ -50,7 +50,7 @@ def answer_rows(params, config, data):
         count += asked
         rows = (
             array.reshape(len(numbers), -1)
-            for array in (labels, predict(logits, task, config))
+            for array in (labels, read_logits(logits, task, config))
         )
         for i, label, found in zip(numbers, *rows):
             answers[i] = label[label != IGNORED], found[label != IGNORED]
@@ -64,7 +64,7 @@ def answer_rows(params, config, data):
     return Answers(total / count, labels, predictions)
 
 
-def predict(logits, task, config):
+def read_logits(logits, task, config):
     """Return the answers that the logits of a head amount to.
 
     The label with the largest logit; of labels that do not exclude each
