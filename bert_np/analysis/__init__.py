@@ -17,6 +17,7 @@ from bert_np.analysis.ablation import (
 )
 from bert_np.analysis.corpora import Review, Sentence, read_reviews, read_treebank
 from bert_np.analysis.differences import align_tokens, map_difference
+from bert_np.analysis.examples import Example, Examples, find_examples
 from bert_np.analysis.flow import (
     logit_lens,
     rollout,
@@ -60,6 +61,8 @@ from bert_np.analysis.words import word_attention
 
 __all__ = [
     "AblationEffects",
+    "Example",
+    "Examples",
     "HeadSummary",
     "MinimalPair",
     "PairScores",
@@ -74,6 +77,7 @@ __all__ = [
     "attention_entropy",
     "attention_masses",
     "cosine_with",
+    "find_examples",
     "format_pairs",
     "format_relations",
     "head_distances",

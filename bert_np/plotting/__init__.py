@@ -15,6 +15,7 @@ from bert_np.plotting.diagrams import (
 )
 from bert_np.plotting.differences import plot_difference
 from bert_np.plotting.embeddings import plot_embedding_sum
+from bert_np.plotting.examples import examples_table, plot_examples
 from bert_np.plotting.explorer import explore
 from bert_np.plotting.figure import describe
 from bert_np.plotting.head_summary import plot_head_summary
@@ -45,6 +46,7 @@ __all__ = [
     "crop_padding",
     "describe",
     "describe_attention",
+    "examples_table",
     "explore",
     "hide_special",
     "merge_word_pieces",
@@ -55,6 +57,7 @@ __all__ = [
     "plot_difference",
     "plot_embedding_sum",
     "plot_encoder_layer",
+    "plot_examples",
     "plot_head_matrices",
     "plot_head_summary",
     "plot_heads",

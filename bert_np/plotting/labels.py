@@ -158,6 +158,16 @@ def text_width(text):
     return (len(text) + wide + 0.65 * broad) * LETTER
 
 
+def word_width(text):
+    """Measure the width of a text in inches, where a font is known to have it."""
+    font = get_font(findfont(FontProperties(family=["DejaVu Sans"], weight="bold")))
+    if not all(map(font.get_char_index, map(ord, text))):
+        return text_width(text)
+    font.set_size(LABEL_SIZE, 72)
+    font.set_text(text)
+    return font.get_width_height()[0] / 64 / 72
+
+
 def widest(labels):
     """Estimate the width in inches of the widest label."""
     return max(map(text_width, labels), default=0)

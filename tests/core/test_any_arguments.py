@@ -80,11 +80,14 @@ PARSED = analysis.Sentence(("a", "b"), ("X", "X"), (1, -1), ("x", "root"), "")
 SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least=1)
 RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES, "relation": "x"}
 TWO = ("{first} {second} *a*", "{first} {second} *b*")
+FOUND = analysis.find_examples(["a b"], PARAMS, CONFIG, TOKENIZER, head=(0, 0))
+RIGHT |= {"examples": FOUND}
 MADE = analysis.make_pairs(TWO, first=["a", "c"], second=["b"])
 RIGHT |= {"templates": TWO, "pairs": MADE}
 PAIR_SCORES = analysis.score_pairs(MADE, PARAMS, CONFIG, TOKENIZER)
 # Their errors are their own.
 CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all", "answer"}
+CALLED |= {"pattern"}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
 MOVED = {"pooler": {"dense": TRACE["pooler"]["dense"] + 1}}
@@ -98,6 +101,7 @@ OWN = {
     "training.losses.next_sentence_cross_entropy": PAIRS,
     "training.masking.mask_tokens": {"rate": 0.15},
     "analysis.logit_difference": {"position": 1, "word": 2, "other": 3},
+    "analysis.find_examples": {"head": (1, 2)},
     "analysis.make_pairs": {"first": ["a"], "second": ["b"]},
     "analysis.format_pairs": {"scores": PAIR_SCORES},
     "plotting.plot_pairs": {"scores": PAIR_SCORES},

@@ -8,7 +8,17 @@ from functools import cache
 import numpy as np
 import pytest
 from oracle import CONFIG, INPUT_IDS, random_params
-from plotting.samples import PROBS, WORDS, K, Q, V, names, pair_scores, relation_scores
+from plotting.samples import (
+    PROBS,
+    WORDS,
+    K,
+    Q,
+    V,
+    found_examples,
+    names,
+    pair_scores,
+    relation_scores,
+)
 
 import bert_np
 from bert_np import plotting as P
@@ -110,6 +120,9 @@ NOT_CHOSEN = ([3], [], [1, 1], [True], "a", HUGE)
 PAIRS = pair_scores(["he", "it"])
 RELATIONS = relation_scores(["obj", "det"])
 CASES = [
+    case("examples is list", P.plot_examples, [1]),
+    case("examples is tuple", P.examples_table, (1,)),
+    case("title is a int", P.examples_table, found_examples(WORDS), title=3),
     case("scores is RelationScores", P.plot_pairs, RELATIONS),
     case("head[1] = 3, allowed: 0 to 2", P.plot_pairs, PAIRS, head=(0, 3)),
     case("head = 5, allowed: (layer, head)", P.plot_pairs, PAIRS, head=5),

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bert_np.analysis import PairScores, RelationScores
+from bert_np.analysis import Example, Examples, PairScores, RelationScores
 from bert_np.analysis.minimal_pairs import count_outcomes
 
 WORDS = ["the", "cat", "sat"]
@@ -61,6 +61,14 @@ def pair_scores(labels):
     attention = random_probs(2, 2, 2, 3)
     outcomes = count_outcomes(margins)
     return PairScores(tuple(labels), attention, outcomes, frozen(margins), 3)
+
+
+def found_examples(words, query=1, key=0):
+    """One place in each list; the words are those of the sentence."""
+    row = random_probs(len(words), len(words))[0]
+    one = Example(tuple(words), query, key, float(row[key]), 0.25, row, words[0])
+    other = one._replace(query=key, key=query, weight=0.02)
+    return Examples([one, other], [other], [one], (3, 1), "obj", 1234, 0.5)
 
 
 def names(count):

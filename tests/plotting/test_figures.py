@@ -21,8 +21,9 @@ import bert_np
 from bert_np import BertConfig, split_heads
 from bert_np import plotting as P
 from bert_np.plotting import describe
-from bert_np.plotting.colours import contrast
+from bert_np.plotting.colours import KEY, QUERY, contrast
 from bert_np.plotting.diagrams import tint
+from bert_np.plotting.examples import words_around
 from bert_np.plotting.links import strongest
 from bert_np.plotting.png import small_png
 
@@ -53,6 +54,7 @@ def draw(name, tokens, **more):
         "plot_difference": ((one, maps[1, 1], tokens), {"names": tokens[:2]}),
         "plot_embedding_sum": ((q, k, v[:1], q, tokens), {}),
         "plot_encoder_layer": ((BertConfig(), 512), {}),
+        "plot_examples": ((samples.found_examples(tokens, key=T - 1),), {}),
         "plot_head_matrices": ((min(T, 8), 12, 3), {}),
         "plot_head_summary": ((dict.fromkeys(few[:5], one),), {}),
         "plot_heads": ((maps, tokens), {"mean": "layers"}),
@@ -497,6 +499,35 @@ def test_minimal_pairs_are_points_and_counted_by_quarter():
     assert counts == ["0", "1", "1", "3"]
     assert points.get_xlabel() == "he: to the first − to the second"
     assert "both sentences right in 3 of 5 pairs, one in 2" in describe(figure)
+
+
+def test_the_places_found_stand_below_each_other_with_their_weights():
+    examples = samples.found_examples(WORDS)
+    figure = P.plot_examples(examples, title="mine")
+    texts = written(figure.axes[0])
+    assert texts[0] == "largest weight" and texts.count("the") == 4
+    assert texts[4] == f"{examples.largest[0].weight:.2f}  usual 0.25"
+    assert "head (3, 1), obj: 1,234 places, mean weight 0.50" in samples.title_of(
+        figure
+    )
+    query, key = (figure.axes[0].texts[i] for i in (2, 1))
+    assert (query.get_text(), key.get_text()) == ("cat", "the")
+    assert query.get_color() == QUERY and key.get_color() == KEY
+    widths = [arc.get_linewidth() for arc in figure.axes[0].patches]
+    assert 0.6 + 2.4 * examples.largest[0].weight in widths
+    assert "largest from cat to the" in describe(figure)
+
+
+@pytest.mark.parametrize("query, key", [(0, 79), (79, 0), (40, 41)])
+def test_of_a_long_sentence_the_words_around_both_ends_are_shown(query, key):
+    words = [f"word{i}" for i in range(80)]
+    example = samples.found_examples(words, query, key).smallest[0]
+    example = example._replace(row=0 * example.row)
+    shown = words_around(example)
+    kept = [place for place in shown if place is not None]
+    assert {query, key} <= set(kept) and kept == sorted(kept) and 10 < len(kept) < 40
+    for before, place, after in zip(shown, shown[1:], shown[2:]):
+        assert place is not None or after > before + 1  # a gap stands for words
 
 
 # ------------------------------------------------------------------- diagrams
