@@ -6,6 +6,7 @@ from analysis.treebanks import MODEL, SENTENCES
 
 from bert_np import BertError
 from bert_np.analysis import find_examples, read_treebank, word_attention
+from bert_np.analysis.examples import strongest_others
 
 HEAD = (1, 2)
 
@@ -80,6 +81,17 @@ def test_places_equal_the_loops(pattern, options, places, name):
         assert example.weight == pytest.approx(weight) == example.row[key]
         alike = [e[0] for e in expected if e[4] - e[3] == key - query]
         assert example.expected == pytest.approx(np.mean(alike))
+
+
+@pytest.mark.parametrize("W", [1, 2, 3, 6])
+def test_the_strongest_other_word_is_neither_query_nor_key(W):
+    weights = np.random.default_rng(W).random((W, W))
+    weights[:, 0] += 1
+    weights[np.diag_indices(W)] += 2
+    found = strongest_others(weights)
+    for query, key in np.ndindex(W, W):
+        others = [weights[query, j] for j in range(W) if j not in (query, key)]
+        assert found[query, key] == max(others, default=0)
 
 
 def test_lists_are_in_order_and_hold_a_sentence_once():
