@@ -256,18 +256,9 @@ def test_several_queries_have_colours_dashes_and_columns_of_their_own():
     assert "at the keys: sat (query 2), then the (query 0)" in samples.title_of(figure)
     (lines,) = ax.collections
     rows = np.array(lines.get_segments())[:, 0, 1].astype(int)
-    looks = {
-        row: {(tuple(c[:3]), str(s)) for c, s in zip(colours, styles)}
-        for row in range(3)
-        for colours, styles in [
-            [
-                np.array(kind, dtype=object)[rows == row]
-                for kind in (lines.get_colors().tolist(), lines.get_linestyles())
-            ]
-        ]
-    }
-    assert all(len(look) == 1 for look in looks.values())
-    assert len(set.union(*looks.values())) == 3
+    pairs = zip(rows, lines.get_colors(), lines.get_linestyles())
+    looks = {(row, tuple(colour[:3]), style[1] is None) for row, colour, style in pairs}
+    assert len(looks) == len({look[1:] for look in looks}) == 3
     assert "the (query 0) attends most to the (key 0) 0.67" in describe(figure)
 
 
