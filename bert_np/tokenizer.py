@@ -387,7 +387,8 @@ def check_text(text, name):
     if found:
         raise BertError(
             f"{name}[{found.start()}] is U+{ord(found[0]):04X}, a lone "
-            "surrogate and no character; decode the text again"
+            f"surrogate and no character; {name}.encode('utf-8', 'replace').decode() "
+            "has ? in its place"
         )
 
 

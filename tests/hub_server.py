@@ -2,7 +2,8 @@
 
 Enough for `hf_hub_download` and for transformers: HEAD and GET of
 `/{repo}/resolve/{revision}/{file}`, the redirects of renamed models and of
-large files, the error codes, ranges. A fault can be planted on each file.
+large files, the error codes, ranges; and for `snapshot_download`, which asks
+for a list of files first. A fault can be planted on each file.
 Protocol: https://huggingface.co/docs/hub/api and the source of
 huggingface_hub.file_download.
 """
@@ -10,6 +11,7 @@ huggingface_hub.file_download.
 import contextlib
 import hashlib
 import http.server
+import json
 import re
 import threading
 from types import SimpleNamespace
@@ -60,6 +62,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         hub.requests.append((self.command, self.path))
         path = re.sub(r"\?again=.*", "", self.path)
+        listed = re.match(r"/api/models/(.+?)/(revision|tree)/", path)
+        if listed is not None:
+            return self.list_files(*listed.groups())
         match = re.fullmatch(r"/(.+?)/(resolve|cdn)/([^/]+)/(.+)", path)
         if match is None:
             return self.refuse(404, "EntryNotFound")
@@ -92,6 +97,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             headers |= {"X-Linked-Size": str(len(content))}
             return self.redirect(302, f"{hub.url}/{repo}/cdn/{commit}/{name}", headers)
         return self.send_file(content, fault, headers)
+
+    def list_files(self, repo, kind):
+        """Answer what `snapshot_download` asks before it downloads."""
+        files = self.server.hub.repos[repo]
+        if kind == "tree":
+            entry = {"type": "file"}
+            answer = [
+                entry | {"path": n, "size": len(files[n]), "oid": etag_of(n, files[n])}
+                for n in files
+            ]
+        else:
+            names = [{"rfilename": name} for name in files]
+            answer = {"id": repo, "sha": commit_of(files), "siblings": names}
+        body = json.dumps(answer).encode()
+        return self.reply(200, {"Content-Type": "application/json"}, body)
 
     def fail(self, fault):
         """Answer with a fault that does not depend on the file."""

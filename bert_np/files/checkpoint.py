@@ -25,7 +25,9 @@ import numpy as np
 
 from bert_np.config import BertConfig, read_json
 from bert_np.errors import BertError, short
+from bert_np.files.notes import MODULES as MODULES_FILE
 from bert_np.files.notes import (
+    find_pooling,
     note_config,
     note_labels,
     note_other_files,
@@ -446,11 +448,12 @@ def save_pretrained(folder, params, config, tokenizer=None):
     for name in sorted(stale):
         if os.path.lexists(folder / name):
             raise BertError(f"{name} of another model is in {str(folder)!r}; remove it")
-    asked = read_pooling(folder, config.pooling)
-    if asked != config.pooling:
+    place, asked = find_pooling(folder)
+    if asked not in (None, config.pooling):
+        places = [n for n in (place, MODULES_FILE) if os.path.lexists(folder / n)]
         raise BertError(
             f"config.pooling = {config.pooling!r}, but the pooling of another model in "
-            f"{str(folder)!r} is {asked!r}; remove that"
+            f"{str(folder)!r} is {asked!r}; remove {' and '.join(places)}"
         )
     _write_all(folder, params, texts)
 

@@ -82,9 +82,9 @@ def _download(repo):
         index = _download_if_there(repo, INDEX, commit)
         if index is None:
             raise BertError(
-                f"{repo!r} has no {WEIGHTS} on the hub, and other formats are not "
-                f"read; after `hf download {repo} --local-dir FOLDER`, "
-                "load_pretrained(FOLDER) says how they are converted"
+                f"{repo!r} has no {WEIGHTS} on the hub, and no other format is "
+                f"read; after huggingface_hub.snapshot_download({repo!r}, "
+                "local_dir='FOLDER'), load_pretrained('FOLDER') says how to convert it"
             )
         for shard in _shards(index):
             _download_file(repo, shard, commit)
@@ -165,7 +165,7 @@ def _shards(index):
 NO_CONFIG = "has no config.json on the hub"
 EXPLANATIONS = {
     "GatedRepoError": "asks for consent to its terms: give it on its page on the hub, "
-    "then run: hf auth login",
+    "then call huggingface_hub.login()",
     "RepositoryNotFoundError": "is neither a folder here nor a public model on the hub",
     "RemoteEntryNotFoundError": NO_CONFIG,
     "EntryNotFoundError": NO_CONFIG,
@@ -173,7 +173,7 @@ EXPLANATIONS = {
     "FileMetadataError": "cannot be fetched: what answers is not the hub but perhaps a "
     "login page or a proxy",
     "HfHubHTTPError": "cannot be fetched: the hub answers {error:.60}; {ahead}",
-    "ImportError": "needs the package huggingface-hub: pip install huggingface-hub",
+    "ImportError": "needs a package; run: {python} -m pip install huggingface-hub",
     "OSError": "was not fetched: {error:.100}; {ahead}",
     "Exception": "is not cached; the connection to the hub failed ({kind}); {ahead}",
 }
@@ -188,15 +188,20 @@ def _explain(error, name):
     return f"{name!r} " + meaning.format(
         error=" ".join(str(error).split()),
         kind=kinds[0],
+        python=_this_python(),
         ahead=f"with a network, run: {fetch_command(name)}",
     )
 
 
 def fetch_command(name=""):
     """Return the command that fetches a model with the Python that runs."""
+    return f"{_this_python()} -m bert_np.files.pretrained {name}".rstrip()
+
+
+def _this_python():
+    """Return the path of the Python that runs, ready for a command line."""
     python = sys.executable or "python"
-    python = f'"{python}"' if " " in python else python
-    return f"{python} -m bert_np.files.pretrained {name}".rstrip()
+    return f'"{python}"' if " " in python else python
 
 
 def file_digest(path, algorithm="sha256", header=b""):

@@ -37,16 +37,22 @@ def read_pooling(folder, said):
     `said` is the pooling of config.json, which the folder must not
     contradict; without either it is "mean".
     """
-    where = f"{_pooling_folder(folder)}/config.json"
-    values = read_object(folder, where)
-    if values is None:
+    place, pooling = find_pooling(folder)
+    if pooling is None:
         return said
-    pooling = _pooling(values, where)
     if said not in (pooling, BertConfig.pooling):
         raise BertError(
-            f"pooling = {said!r} in config.json, but {pooling!r} in {where}"
+            f"pooling = {said!r} in config.json, but {pooling!r} in {place}/config.json"
         )
     return pooling
+
+
+def find_pooling(folder):
+    """Return (the place of the pooling, what it is or None if it is not there)."""
+    place = _pooling_folder(folder)
+    where = f"{place}/config.json"
+    values = read_object(folder, where)
+    return place, None if values is None else _pooling(values, where)
 
 
 def _pooling_folder(folder):

@@ -87,7 +87,7 @@ def test_modules_that_are_not_applied_are_refused(tmp_path, given, words):
 def test_a_model_is_not_saved_beside_the_pooling_of_another(tmp_path):
     params, config, _ = load_checkpoint(make(tmp_path / "a"))
     folder = put(tmp_path / "b", {"pooling_mode": "cls"})
-    with pytest.raises(BertError, match="= 'mean', but .* is 'cls'; remove that"):
+    with pytest.raises(BertError, match="= 'mean', but .* is 'cls'; remove 1_Pooling"):
         save_pretrained(folder, params, config)
 
 
