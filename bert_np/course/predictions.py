@@ -325,6 +325,48 @@ PREDICTIONS = {
         "post-norm (BERT): 6.93, after 24 layers 6.93",
         0.1,
     ),
+    "07.recipes": Prediction(
+        1,
+        "Only the tanh of the [CLS] row, after its linear map. The row itself and the "
+        "mean are other vectors.",
+        "tanh of the [CLS] row  off by < 1e-5",
+    ),
+    "07.forgets": Prediction(
+        "only a reference",
+        "Every layer takes and gives the same shape and ends in a norm, so everything "
+        "looks as it should.",
+        "forgets   shape (3, 10, 384)",
+        also=("a reference", "reference"),
+    ),
+    "07.lines": Prediction(
+        50,
+        "56 with its imports: each chapter's equation is a line or two.",
+        "56 lines",
+    ),
+    "07.part": Prediction(
+        "feed-forward",
+        "2 · H · 4H = 8 H² against 4 H² in each layer, twice as many.",
+        "most in 12 layers: feed-forward",
+        also=("the feed-forward networks", "ffn"),
+    ),
+    "07.head": Prediction(
+        "no",
+        "It is the embeddings, with 23.8 million. The head would add 0.6 million, "
+        "since its largest matrix is the word table.",
+        "MLM head, were it there            622,650",
+    ),
+    "07.missed": Prediction(
+        5,
+        "The vector is read off right behind the last layer, so nothing can make up "
+        "for it.",
+        "without layer 5: mean cosine 0.48",
+    ),
+    "07.values": Prediction(
+        "yes",
+        "The map is made of queries and keys. The values are weighted by it and do not "
+        "enter it.",
+        "equal to the last bit: q k scores masked_scores probs",
+    ),
     "09.random": Prediction(
         0.95,
         "Layers with random parameters make all tokens alike (chapter 06), and so all "
