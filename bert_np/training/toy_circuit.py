@@ -17,7 +17,9 @@ the right word acts at all. Heads are chosen on one half of the passages;
 the figures are those of the other half.
 """
 
-import sys
+import argparse
+import json
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -56,20 +58,19 @@ class Passages(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What one layer does: the heads that act, found on the other half.
+    """The heads of a layer that bring the difference to the words of a role.
 
     `change` and `turned` hold the share of the answer's change and the
-    share of passages whose answer turns, when from the twin that asks
-    about the other come the outputs of: each head alone, by its number;
-    "together" all of them; "others", the layer's other heads at the same
-    words; "elsewhere", the same heads at all other words. And of all
-    heads: "query", the queries of the target; "key" and "value", the keys
-    and the values of the source.
+    share of passages whose answer turns, when these come from the twin:
+    the output there of each head, by its number; "together", of all of
+    them; "others", of the layer's other heads; "elsewhere", of the same
+    heads at all other words; "looks", the attention that they pay there;
+    "values", what they could fetch, at all words.
     """
 
+    twin: str
     layer: int
-    source: str  # where the difference stands before the layer
-    target: str  # and where after it
+    role: str
     heads: tuple
     change: dict
     turned: dict
@@ -98,7 +99,7 @@ class Circuit(NamedTuple):
     right: dict  # "own", "asks", "swapped" -> share of right answers
     stands: dict  # twin -> (L + 1, 5): change by embeddings and layers, by role
     turned: dict  # the same: the share of passages whose answer turns
-    steps: list  # of Step, one for each layer
+    steps: list  # of Step, by twin, layer and role, where heads act
     looks: list  # of Look, one for each of LOOKS
 
 
@@ -205,14 +206,13 @@ def measure_circuit(passages, params, config):
     Circuit
     """
     search, rest = (select(passages, passages.number % 2 == n) for n in (0, 1))
-    given = params, config
-    path = [ROLES[i] for i in _stands(search, "asks", *given).change[:, :4].argmax(1)]
-    acting = _change_by_head(search, *given)  # (L, A, roles)
-    steps = []
-    for layer, (source, target) in enumerate(zip(path, path[1:])):
-        alone = acting[layer, :, ROLES.index(target)]
-        heads = tuple(np.flatnonzero(alone >= ACTS).tolist())
-        steps.append(_measure_step(rest, layer, source, target, heads, *given))
+    given, steps = (params, config), []
+    for twin in TWINS:
+        acts = _change_by_head(search, twin, *given) >= ACTS  # (L, roles, A)
+        for layer, role in np.argwhere(acts.any(axis=2)).tolist():
+            heads = tuple(np.flatnonzero(acts[layer, role]).tolist())
+            step = twin, layer, ROLES[role], heads
+            steps.append(Step(*step, *_measure_step(rest, *step, *given)))
     maps = [_attention(half, *given) for half in (search, rest)]
     looks = [_measure_look(search, rest, maps, look, *given) for look in LOOKS]
     stands = {twin: _stands(rest, twin, *given) for twin in TWINS}
@@ -266,34 +266,33 @@ def _stands(passages, twin, params, config):
     return _patch(passages, twin, grid, params, config)
 
 
-def _change_by_head(passages, params, config):
-    """The change by each head at each role, from the twin that asks: (L, A, 4)."""
-    L, A = config.num_hidden_layers, config.num_attention_heads
+def _change_by_head(passages, twin, params, config):
+    """The change that each head alone brings to each role: (L, roles, A)."""
+    layers, heads = range(config.num_hidden_layers), range(config.num_attention_heads)
     grid = [
-        [_places("context", *head, spot) for spot in passages.roles.values()]
-        for head in np.ndindex(L, A)
+        [_places("context", layer, head, spot) for head in heads]
+        for layer in layers
+        for spot in passages.roles.values()
     ]
-    return _patch(passages, "asks", grid, params, config).change.reshape(L, A, -1)
+    change = _patch(passages, twin, grid, params, config).change
+    return change.reshape(len(layers), len(ROLES), len(heads))
 
 
-def _measure_step(passages, layer, source, target, heads, params, config):
-    """Measure the heads found at the target, beside their controls."""
-    at, before = passages.roles[target], passages.roles[source]
-    away = _all_but(passages, target)
+def _measure_step(passages, twin, layer, role, heads, params, config):
+    """The changes by the heads found, and by their controls; who turns."""
+    at, away = passages.roles[role], _all_but(passages, role)
     others = set(range(config.num_attention_heads)) - set(heads)
 
-    def of(heads, spots):
-        return sum((_places("context", layer, head, spots) for head in heads), ())
+    def of(heads, spots, stage="context"):
+        return sum((_places(stage, layer, head, spots) for head in heads), ())
 
     cells = {head: of([head], at) for head in heads}
     cells |= {"together": of(heads, at), "others": of(others, at)}
-    cells |= {"elsewhere": of(heads, away)}
-    cells |= {"query": _places("q", layer, None, at)}
-    cells |= {name: _places(name[0], layer, None, before) for name in ("key", "value")}
+    cells |= {"elsewhere": of(heads, away), "looks": of(heads, at, "probs")}
+    cells |= {"values": tuple(Place("v", layer, head) for head in heads)}
     cells = {name: cell for name, cell in cells.items() if cell}
-    grid = _patch(passages, "asks", [list(cells.values())], params, config)
-    found = [dict(zip(cells, row[0].tolist())) for row in (grid.change, _turned(grid))]
-    return Step(layer, source, target, heads, *found)
+    grid = _patch(passages, twin, [list(cells.values())], params, config)
+    return [dict(zip(cells, row[0].tolist())) for row in (grid.change, _turned(grid))]
 
 
 def _attention(passages, params, config):
@@ -336,7 +335,7 @@ def format_circuit(circuit):
     for twin in TWINS:
         lines += [f"\nhidden states from the twin {TITLES[twin]}: {SHARES}"]
         lines += _table(circuit.stands[twin], circuit.turned[twin])
-    lines += [f"\nheads that act, outputs from the twin {TITLES['asks']}: {SHARES}"]
+    lines += [f"\nheads that act, their outputs from a twin: {SHARES}"]
     lines += [line for step in circuit.steps for line in _describe_step(step)]
     lines += [f"\nheads that look, outputs at these words from each twin: {SHARES}"]
     lines += map(_describe_look, circuit.looks)
@@ -358,22 +357,14 @@ def _table(stands, turned):
 
 def _describe_step(step):
     """Lines about the heads of one layer, beside their controls."""
-    names = {head: f"head {head}" for head in step.heads}
-    names |= {"together": "together"} if len(step.heads) > 1 else {}
-    names |= {"others": "other heads there", "elsewhere": "these heads elsewhere"}
-    maps = {
-        "query": f"all queries of the {step.target}",
-        "key": f"all keys of the {step.source}",
-        "value": "their values",
-    }
-    yield f"layer {step.layer}, {step.source} to {step.target}"
-    for titles in (names, maps):
-        cells = [
-            f"{title} {_cell(step.change[name], step.turned[name])}"
-            for name, title in titles.items()
-            if name in step.change
-        ]
-        yield f"    {', '.join(cells)}"
+    titles = {head: f"head {head}" for head in step.heads}
+    titles |= {"together": "together"} if len(step.heads) > 1 else {}
+    titles |= {"others": "other heads there", "elsewhere": "these heads elsewhere"}
+    titles |= {"looks": "where they look", "values": "what they fetch"}
+    yield f"{step.twin}, layer {step.layer}, {step.role}"
+    for name, title in titles.items():
+        if name in step.change:
+            yield f"    {title:22}{_cell(step.change[name], step.turned[name])}"
 
 
 def _describe_look(look):
@@ -386,28 +377,70 @@ def _describe_look(look):
     )
 
 
-def describe_path(circuit):
-    """Return in one line where the question goes, and by which heads."""
-    parts = [circuit.steps[0].source]
-    for step in circuit.steps:
-        heads = "+".join(map(str, step.heads)) or "none"
-        parts.append(f"[layer {step.layer}: {heads}] {step.target}")
+def describe_path(stands):
+    """Return in one line which words carry the difference, layer by layer.
+
+    Parameters
+    ----------
+    stands : array of shape (L + 1, 5)
+        Of one twin, from a Circuit.
+
+    Returns
+    -------
+    str
+        Such as "asked > asked > blank 0.98 > blank"; a share is written
+        where it is not that of all, and left out below 0.1.
+    """
+    parts = []
+    for row in stands:
+        found = [
+            role if share >= 0.995 else f"{role} {share:.2f}"
+            for role, share in zip((*ROLES, "elsewhere"), row)
+            if share >= ACTS
+        ]
+        parts.append(" + ".join(found) or "nowhere alone")
     return " > ".join(parts)
 
 
-def main(arguments):
+def describe_heads(circuit):
+    """Return {twin: the heads that act, by layer and role} as texts."""
+    return {
+        twin: "; ".join(
+            f"{step.role} by {', '.join(f'({step.layer}, {h})' for h in step.heads)}"
+            for step in circuit.steps
+            if step.twin == twin
+        )
+        for twin in TWINS
+    }
+
+
+def summarise_circuit(name, circuit):
+    """Return the paths and the heads of one model as a dict for JSON."""
+    paths = {twin: describe_path(circuit.stands[twin]) for twin in TWINS}
+    return {"model": name, "path": paths, "heads": describe_heads(circuit)}
+
+
+def main(arguments=None):
     """Run the command line."""
-    passages, paths = binding_passages(np.random.default_rng(1), PASSAGES), []
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--write", type=Path, help="a JSON file for the paths")
+    options = parser.parse_args(arguments)
+    passages, summaries = binding_passages(np.random.default_rng(1), PASSAGES), []
     odd = int((passages.number % 2).sum())
     print(f"{odd} blanks; heads are chosen on {len(passages.number) - odd} others")
-    for folder in arguments:
+    for folder in options.folders:
         params, config, _ = load_pretrained(folder)
         circuit = measure_circuit(passages, params, config)
-        paths.append(f"{folder}: {describe_path(circuit)}")
+        summaries.append(summarise_circuit(folder.name, circuit))
         print(f"\n== {folder}\n{format_circuit(circuit)}", flush=True)
-    print("\n== where the question goes, and by which heads")
-    print("\n".join(paths))
+    for twin in TWINS:
+        print(f"\n== which words carry the difference from the twin {TITLES[twin]}")
+        for each in summaries:
+            print(f"{each['model']}: {each['path'][twin]}  [{each['heads'][twin]}]")
+    if options.write:
+        options.write.write_text(json.dumps(summaries, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
