@@ -25,6 +25,7 @@ from bert_np.plotting.figure import finish, in_own_style
 from bert_np.plotting.labels import key_margin, token_labels, widest
 from bert_np.plotting.preparation import prepare_maps
 
+LONGEST_NAME = 32  # characters of the name of a map
 CHOICES = ("mean", "merge_words", "special")
 
 
@@ -78,7 +79,7 @@ def plot_difference(
     matplotlib.figure.Figure
     """
     data = prepare_both(first, second, tokens, other_tokens, choices)
-    names = token_labels(list_texts("names", names, 2, "map"))
+    names = token_labels(list_texts("names", names, 2, "map"), LONGEST_NAME)
     sides = [labels_of(prepared)[0] for prepared in data]
     pairs = pair_up(data, pairs)
     entries = merge_sides(pairs, *map(len, sides))

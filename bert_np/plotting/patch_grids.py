@@ -98,10 +98,20 @@ def names_along(name, given, count):
 def largest_change(change, *axes):
     """Say which patch changes most; each axis is (what it is, names)."""
     cell = np.unravel_index(np.argmax(np.abs(change)), change.shape)
-    row, column = (f"{what} {names[i]}".strip() for i, (what, names) in zip(cell, axes))
     if abs(change[cell]) < SMALL:
         return f"No patch changes the answer by {SMALL:.0%}"
-    return f"{row}, {column}: {change[cell]:.0%} of the answer's change"
+    places = [name_place(what, names, i) for i, (what, names) in zip(cell, axes)]
+    return f"{', '.join(places)}: {change[cell]:.0%} of the answer's change"
+
+
+def name_place(what, names, i):
+    """Name one row or column, with its number if others have the same name.
+
+    >>> name_place("position", ["the", "cat", "the"], 2)
+    'position the (2)'
+    """
+    number = f"({i})" if names.count(names[i]) > 1 else ""
+    return " ".join(part for part in (what, names[i], number) if part)
 
 
 def describe_changes(change, shown):

@@ -96,6 +96,19 @@ def seeds_table():
     return "\n".join(lines)
 
 
+def circuits_table():
+    """Return which words carry the question in the model of each seed."""
+    results = json.loads((PACKAGED["toy"] / "circuits.json").read_text("utf-8"))
+    lines = ["| model | what is asked about | which thing has which colour |"]
+    lines.append("|---|---|---|")
+    for result in results:
+        name = result["model"].replace("_", " ")
+        lines.append(
+            f"| {name} | {result['path']['asks']} | {result['path']['swapped']} |"
+        )
+    return "\n".join(lines)
+
+
 def write_table(path, name, table):
     """Put a table between its markers."""
     pattern = rf"(<!-- {name}.*?-->\n).*?(<!-- end -->)"
@@ -124,5 +137,8 @@ if __name__ == "__main__":
     write_table(ROOT / "bert_np" / "README.md", "ledger", ledger_table())
     write_table(ROOT / "bert_np" / "training" / "README.md", "toy", toy_table())
     write_table(ROOT / "bert_np" / "training" / "README.md", "seeds", seeds_table())
+    write_table(
+        ROOT / "bert_np" / "training" / "README.md", "circuits", circuits_table()
+    )
     write_table(ROOT / "tests" / "README.md", "agreement", agreement_table(minilm))
     draw_pictures(minilm)

@@ -1,5 +1,7 @@
 """The circuit for binding: who is who, and what is found in a known model."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,7 @@ def circuit():
     return measure_circuit(PASSAGES, toy.params, toy.config)
 
 
+@pytest.mark.slow
 def test_the_difference_stands_where_it_must_at_both_ends(circuit):
     """By design: at first where the words differ, at last at the blank."""
     asks, swapped = circuit.stands["asks"], circuit.stands["swapped"]
@@ -84,17 +87,18 @@ def test_the_difference_stands_where_it_must_at_both_ends(circuit):
     assert circuit.right == {"own": 1, "asks": 1, "swapped": 1}
 
 
+@pytest.mark.slow
 def test_a_step_and_a_look_are_those_of_one_passage_after_the_other(circuit):
     toy = bert_np.load_pretrained("toy")
     model = {"params": toy.params, "config": toy.config}
     rest = toy_circuit.select(PASSAGES, PASSAGES.number % 2 == 1)
-    step, look = circuit.steps[1], circuit.looks[0]
+    step, look = circuit.steps[0], circuit.looks[0]
     ends, weights = [], []
     for n in range(len(rest.number)):
         T = int(rest.inputs["attention_mask"][n].sum())
         own, twin = (
             {name: array[n : n + 1, :T] for name, array in batch.items()}
-            for batch in (rest.inputs, rest.twins["asks"])
+            for batch in (rest.inputs, rest.twins[step.twin])
         )
         at = {role: places[n].tolist() for role, places in rest.roles.items()}
         trace = {}
@@ -102,7 +106,7 @@ def test_a_step_and_a_look_are_those_of_one_passage_after_the_other(circuit):
         patches = {
             Place("context", step.layer, head, position): trace
             for head in step.heads
-            for position in at[step.target]
+            for position in at[step.role]
         }
         plain, patched = (
             bert_np.bert(**own, **model),
@@ -125,10 +129,18 @@ def test_a_step_and_a_look_are_those_of_one_passage_after_the_other(circuit):
     assert look.weight == pytest.approx(np.mean(weights), abs=1e-5)
 
 
+def test_a_path_names_who_carries_the_difference_and_how_much():
+    stands = [[1, 0, 0, 0, 0], [0.4, 0.6, 0.09, 0, 0], [0, 0, 0, 0.05, 0]]
+    path = toy_circuit.describe_path(np.array(stands))
+    assert path == "asked > asked 0.40 + partners 0.60 > nowhere alone"
+
+
 @pytest.mark.slow
-def test_the_command_compares_models(capsys, monkeypatch):
+def test_the_command_compares_models(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(toy_circuit, "PASSAGES", 100)
     folder = str(PACKAGED["toy"])
-    toy_circuit.main([folder, folder])
+    toy_circuit.main([folder, folder, "--write", str(tmp_path / "paths.json")])
     *_, first, second = capsys.readouterr().out.splitlines()
-    assert first == second and first.startswith(f"{folder}: asked > [layer 0: ")
+    assert first == second and first.startswith("toy: partners > ")
+    written = json.loads((tmp_path / "paths.json").read_text("utf-8"))
+    assert all(each["path"]["asks"].startswith("asked > ") for each in written)
