@@ -134,7 +134,8 @@ function layerNorm(x, { gamma, beta }, config) {
 
 function maskedLmLogits(hidden, { mlm, embeddings }, config) { // (T, H) -> (T, V)
   const transform = linear(hidden, mlm.transform).map(ACTIVATIONS[config.hidden_act]);
-  return linear(layerNorm(transform, mlm.norm, config), { W: embeddings.word, b: mlm.bias });
+  const output = { W: mlm.decoder ?? embeddings.word, b: mlm.bias }; // mostly tied
+  return linear(layerNorm(transform, mlm.norm, config), output);
 }
 
 function nextSentenceLogits(pooled, { nsp }) { // (H,) -> (2,)

@@ -137,6 +137,8 @@ function checkConfig(config) {
   if (!Object.hasOwn(CONSTANTS.activations, config.hidden_act))
     refuse("hidden_act", config.hidden_act,
       `one of ${Object.keys(CONSTANTS.activations).join(", ")}`);
+  if (typeof config.tie_word_embeddings !== "boolean")
+    refuse("tie_word_embeddings", config.tie_word_embeddings, "True or False");
   const eps = config.layer_norm_eps;
   if (typeof eps !== "number" || !(eps > 0 && eps < 1))
     refuse("layer_norm_eps", eps, "0 < eps < 1");
@@ -271,7 +273,8 @@ function placeTensors(header, config) {
   const before = CONSTANTS.tensors.find(isPerLayer).name.split("{}")[0];
   const inLayers = Array.from(names.keys()).filter((name) => name.startsWith(before));
   const layers = new Set(inLayers.map((name) => name.slice(before.length).split(".")[0])).size;
-  const wanted = expectedTensors(config, Math.min(config.num_hidden_layers, layers + 1));
+  const wanted =
+    expectedTensors(config, Math.min(config.num_hidden_layers, layers + 1), names);
   const places = new Map();
   for (const [standard, name] of names)
     if (wanted.has(standard)) places.set(name, wanted.get(standard));
@@ -316,21 +319,25 @@ function checkNaming(prefixes, spellings) {
         + "allowed: one ('bert.' or no prefix; LayerNorm.gamma/beta or weight/bias)");
 }
 
-function expectedTensors(config, layers) {
-  const wanted = new Map(), perLayer = CONSTANTS.tensors.filter(isPerLayer);
+function expectedTensors(config, layers, names) {
+  const wanted = new Map(), isTied = config.tie_word_embeddings;
+  const { place: decoder, bias } = CONSTANTS.decoder;
+  const tensors = CONSTANTS.tensors.filter(({ path }) => !isTied || path !== decoder);
+  const perLayer = tensors.filter(isPerLayer);
   const put = ({ path, name, shape }, number) => {
     const standard = name.replace("{}", number);
     wanted.set(standard, { standard, path: path.replace("{}", number),
       shape: shape.map((size) => config[size] ?? size) });
   };
-  for (const tensor of CONSTANTS.tensors)
+  for (const tensor of tensors)
     if (!isPerLayer(tensor)) put(tensor);
     else if (tensor === perLayer[0])
       for (let number = 0; number < layers; number++)
         perLayer.forEach((each) => put(each, number));
   const at = (path) => [...wanted.values()].find((place) => place.path === path);
   for (const [copy, original] of Object.entries(CONSTANTS.copies))
-    wanted.set(copy, { ...at(original), copy });
+    if (!wanted.has(copy)) wanted.set(copy, { ...at(original), copy });
+  if (!isTied && names.has(bias)) wanted.delete(wanted.get(bias).standard);
   const P = config.max_position_embeddings;
   wanted.set(CONSTANTS.positionIds, { path: CONSTANTS.positionIds, shape: [1, P] });
   return wanted;
@@ -384,8 +391,9 @@ function buildParams({ buffer, header, base }, places) {
       throw new BertError(`${show([name])} contains NaN or infinity, allowed: finite numbers`);
     const other = found.get(path);
     if (other && other.array.some((value, i) => value !== array[i]))
-      throw new BertError(`${copy ?? other.copy} differs from ${standard}, allowed: `
-        + "equal values or none (the two are tied)");
+      throw new BertError(`${copy ?? other.copy} differs from ${standard}, but the two are `
+        + 'tied; if the head has a matrix of its own, set "tie_word_embeddings": false in '
+        + "config.json");
     found.set(path, { array, copy });
     setAt(params, path.split("."), array);
   }

@@ -42,9 +42,9 @@ def mathematics():
 
 def default_config():
     """Return the fields of a config that the page uses, with their defaults."""
-    known = BertConfig().to_dict()
     names = (*SIZES, "hidden_act", "layer_norm_eps", "pad_token_id")
-    return {name: known[name] for name in names}
+    config = BertConfig()
+    return {name: getattr(config, name) for name in (*names, "tie_word_embeddings")}
 
 
 def tokenizer_rules():
@@ -74,6 +74,7 @@ def checkpoint_rules():
     return {
         "tensors": tensor_table(),
         "copies": checkpoint.COPIES,
+        "decoder": {"place": "mlm.decoder", "bias": checkpoint.DECODER_BIAS},
         "positionIds": checkpoint.POSITION_IDS,
         "oldNorm": checkpoint.OLD_NORM,
         "body": checkpoint.BODY.pattern,
@@ -94,9 +95,11 @@ def tensor_table():
     """List every tensor of a BERT: its place, its name, its shape in a file.
 
     "{}" stands for the number of the layer. The shape is that of the
-    file, so a weight is (out, in); a size is the name of its field.
+    file, so a weight is (out, in); a size is the name of its field. The
+    MLM head's own matrix is there, although most models have none.
     """
-    config = BertConfig.from_dict({"model_type": "bert", **DISTINCT})
+    untied = {"model_type": "bert", "tie_word_embeddings": False}
+    config = BertConfig.from_dict(untied | DISTINCT)
     fields = {size: name for name, size in DISTINCT.items()}
     table = []
     for path, shape in leaves(parameter_shapes(config, heads=True)):

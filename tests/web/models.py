@@ -16,6 +16,11 @@ MODELS = {
     "tanh": {"hidden_size": 20, "num_attention_heads": 5, "hidden_act": "gelu_new"},
     "relu": {"hidden_size": 6, "num_attention_heads": 1, "hidden_act": "relu"},
     "eps": {"hidden_size": 8, "num_attention_heads": 2, "layer_norm_eps": 1e-3},
+    "untied": {
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "tie_word_embeddings": False,
+    },
 }
 
 

@@ -78,6 +78,7 @@ def test_the_table_of_tensors_tells_the_shapes_of_the_toys_file():
         shape = tuple(config.get(size, size) for size in entry["shape"])
         for layer in range(config["num_hidden_layers"]):
             expected[entry["name"].replace("{}", str(layer))] = ("F32", shape)
+    del expected["cls.predictions.decoder.weight"]  # the toy's is the word table
     (found,) = read_headers(TOY).values()
     assert {
         name.removeprefix("bert."): entry for name, entry in found.items()

@@ -73,6 +73,7 @@ EDITS = {
     "a size that is text": config(num_hidden_layers="2"),
     "heads that do not divide": config(num_attention_heads=2),
     "eps of 2": config(layer_norm_eps=2),
+    "a tie that is text": config(tie_word_embeddings="yes"),
     "an odd padding": config(pad_token_id=3),
     "more layers": config(num_hidden_layers=3),
     "fewer layers": config(num_hidden_layers=1),
@@ -91,6 +92,7 @@ EDITS = {
     "NaN": weights(lambda t: t[QUERY].__setitem__((0, 0), np.nan)),
     "integers": weights(lambda t: t.update({QUERY: t[QUERY].astype("i4")})),
     "untied": weights(lambda t: t | {"cls.predictions.decoder.weight": t[WORD] + 1}),
+    "a decoder missing": config(tie_word_embeddings=False),
     "positions": weights(
         lambda t: t | {"embeddings.position_ids": np.arange(17)[None] + 1}
     ),
