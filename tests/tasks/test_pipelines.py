@@ -1,5 +1,8 @@
 """The tasks beside transformers: its pipelines, and its model for questions.
 
+transformers 5 has no pipeline for questions any more. There the model and
+the windows are its own, and the best span is sought in plain loops.
+
 Where the pipelines mean something else, the tests say so: a single label
 without a problem_type goes through their sigmoid and is a number here, and
 labels without B- and I- make spans there and none here.
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 import bert_np
-from bert_np import classify, tag
+from bert_np import answer, classify, tag
 from bert_np.files.checkpoint import save_pretrained
 
 pytestmark = pytest.mark.references
@@ -35,7 +38,7 @@ def make(monkeypatch, tmp_path):
         rng = np.random.default_rng(5)
         params = bert_np.init_params(config, rng, heads=[head])
         save_pretrained(tmp_path, params, config, toy.tokenizer)
-        pipeline = transformers.pipeline(task, str(tmp_path), dtype="float32")
+        pipeline = task and transformers.pipeline(task, str(tmp_path), dtype="float32")
         return bert_np.load_pretrained(tmp_path), pipeline
 
     return build
@@ -133,3 +136,40 @@ def test_labels_without_b_and_i_make_no_spans_here(make):
     model, pipeline = make("token", "token-classification", labels=("NOUN", "VERB"))
     assert [spans for _, spans in tag(TEXTS, *model)] == [[]] * len(TEXTS)
     assert all(pipeline(text, aggregation_strategy="first") for text in TEXTS)
+
+
+QUESTIONS = ["where is the cat ?", "who sat ?"]
+LONG = "the big dog saw the small, unhappy cat near the old house . " * 8
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("text", [*TEXTS, LONG])
+def test_answers_are_the_best_spans_of_its_model(make, tmp_path, question, text):
+    import torch
+    import transformers
+
+    model, _ = make("span", None)
+    reader = transformers.BertForQuestionAnswering.from_pretrained(tmp_path)
+    tokenizer = transformers.BertTokenizer.from_pretrained(tmp_path)
+    options = {"stride": 8, "max_length": 40, "truncation": "only_second"}
+    options |= {"return_overflowing_tokens": True, "return_token_type_ids": True}
+    windows = tokenizer(question, text, **options)
+    spans = []
+    for w, ids in enumerate(windows["input_ids"]):
+        segments = torch.tensor([windows["token_type_ids"][w]])
+        with torch.no_grad():
+            out = reader(torch.tensor([ids]), token_type_ids=segments)
+        start, end = out.start_logits[0].numpy(), out.end_logits[0].numpy()
+        of_text = [i for i, s in enumerate(windows.sequence_ids(w)) if s == 1]
+        for i in of_text:
+            for j in range(i, min(i + 7, of_text[-1] + 1)):
+                first = windows.token_to_word(w, i), windows.token_to_word(w, j)
+                place = [windows.word_to_chars(w, n, 1) for n in first]
+                score = float(start[i]) + float(end[j])
+                spans.append((score, place[0].start, place[1].end))
+    best = max(spans)
+    options = {"longest": 7, "max_length": 40, "overlap": 8}
+    found = answer(question, text, *model, **options)
+    near = [span[1:] for span in spans if span[0] > best[0] - 1e-4]
+    assert (found.start, found.end) in near
+    assert found.text == text[found.start : found.end]
