@@ -82,7 +82,6 @@ EVERYTHING = [
     {Place("embeddings", position=t): OTHER for t in range(5)},
     {Place("ffn", 0): OTHER, Place("hidden", 0): OTHER},
     dict.fromkeys(map(Place, STAGES), OTHER),
-    {Place("hidden", 0): TRACE, Place("hidden"): OTHER},  # the later one holds
 ]
 
 
@@ -231,7 +230,7 @@ def test_arrays_are_put_where_the_place_says():
     rng, trace = np.random.default_rng(0), {}
     vector, probs = rng.normal(size=D), np.eye(5)
     patches = {Place("q", 0, 1, 2): vector, Place("probs", 1, 0): probs}
-    patches |= {Place("ffn", 1, None, 4): -1.5}
+    patches |= {Place("ffn", 1): 7, Place("ffn", 1, None, 4): -1.5}  # the later holds
     patched(patches, trace=trace)
     first, second = (layer["attention"] for layer in trace["layers"])
     assert np.array_equal(first["q"][:, 1, 2], [vector, vector])
@@ -240,7 +239,8 @@ def test_arrays_are_put_where_the_place_says():
     assert np.array_equal(same, np.delete(expected, 7, axis=1))
     assert np.array_equal(second["probs"][:, 0], [probs, probs])
     assert np.array_equal(second["context"][..., :D], second["v"][:, 0])
-    assert (trace["layers"][1]["ffn"]["outer"][:, 4] == -1.5).all()
+    outer = trace["layers"][1]["ffn"]["outer"]
+    assert (outer[:, 4] == -1.5).all() and (outer[:, :4] == 7).all()
 
 
 def test_the_outputs_of_heads_add_up():
@@ -286,15 +286,21 @@ def swept(places, answer=first_number, **options):
     return patch_grid(*GIVEN, PARAMS, CONFIG, places, answer, **options)
 
 
-def test_a_sweep_is_patch_by_patch_what_run_patched_gives():
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1)])
+def test_a_sweep_is_patch_by_patch_what_run_patched_gives(signs):
+    """With one answer that rises in both passages, one that falls in one."""
     lines = []
-    grid = swept(head_places(CONFIG), report=lines.append)
+    grid = swept(
+        head_places(CONFIG),
+        lambda out: first_number(out) * signs,
+        report=lines.append,
+    )
     assert lines == ["row 1/2: 3 patches", "row 2/2: 3 patches"]
     assert grid.change.shape == (L, A) and grid.answers.shape == (L, A, 2)
-    own, other = HIDDEN[:, 0, 0], OTHER_HIDDEN[:, 0, 0]
+    own, other = HIDDEN[:, 0, 0] * signs, OTHER_HIDDEN[:, 0, 0] * signs
     assert np.array_equal(grid.own, own) and np.array_equal(grid.other, other)
     for cell in np.ndindex(L, A):
-        answers = patched({Place("context", *cell): OTHER})[:, 0, 0]
+        answers = patched({Place("context", *cell): OTHER})[:, 0, 0] * signs
         assert_close(grid.answers[cell], answers)
         change = [
             (a - o) * (1 if p > o else -1) for a, o, p in zip(answers, own, other)
