@@ -32,6 +32,11 @@ PROBLEMS = (
     "multi_label_classification",
     "regression",
 )
+# How the classes begin of models that BERT's tensors would fit as well.
+OTHER_CLASSES = (
+    *("Roberta", "XLMRoberta", "Camembert", "Data2VecText", "Ernie", "Electra"),
+    *("LayoutLM", "MegatronBert", "Splinter", "DistilBert", "Albert", "JinaBert"),
+)
 CLASSIFIER_POOLINGS = ("pooler", "mean")
 MOST_LABELS = 2**20
 # Fields that to_dict writes only where they differ from the default.
@@ -49,6 +54,7 @@ SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
 CHECKED = (
     *LABEL_KEYS,
+    "is_encoder_decoder",
     "model_type",
     "architectures",
     "is_decoder",
@@ -297,20 +303,24 @@ def parse_json(text, source):
 
 
 def _require_bert(values):
-    model_type = values.get("model_type")
+    model_type, names = values.get("model_type"), values.get("architectures")
+    names = names if isinstance(names, list) else [names]
     if model_type == "bert":
+        if any(isinstance(n, str) and n.startswith(OTHER_CLASSES) for n in names):
+            raise BertError(
+                f"config model_type = 'bert', but architectures = {short(names)}; "
+                "correct the wrong one"
+            )
         return
     if model_type is not None:
         raise BertError(
             f"config model_type = {short(model_type)}, allowed: 'bert'. "
             f"{_why_not(model_type)}"
         )
-    names = values.get("architectures")
-    first = names[0] if isinstance(names, list) and names else None
-    if not (isinstance(first, str) and first.startswith("Bert")):
+    if not names or not isinstance(names[0], str) or not names[0].startswith("Bert"):
         raise BertError(
             "config has no model_type, and architectures = "
-            f"{short(names)} does not begin with a Bert class"
+            f"{short(values.get('architectures'))} does not begin with a Bert class"
         )
 
 
@@ -322,7 +332,7 @@ def _why_not(model_type):
 
 
 def _refuse_other_architectures(values):
-    for key in ("is_decoder", "add_cross_attention"):
+    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
         if values.get(key):
             _refuse(f"config {key}", values[key], "false: BERT is an encoder")
     kind = values.get("position_embedding_type", "absolute")
@@ -338,8 +348,8 @@ def _refuse_other_architectures(values):
 
 def _require_sizes(values):
     """Refuse a misspelled key, and sizes that are left out."""
-    fields = BertConfig.__dataclass_fields__.keys() - {"labels"}
-    absent = [name for name in fields if name not in values]
+    names = (BertConfig.__dataclass_fields__.keys() - {"labels"}) | {*CHECKED}
+    absent = [name for name in names if name not in values]
     for key in values.keys() - BertConfig.__dataclass_fields__.keys() - {*CHECKED}:
         near = did_you_mean(str(key), absent)
         if near:

@@ -447,7 +447,11 @@ def check_ids(ids, vocab_size):
 def require_tokenizer(tokenizer):
     """Refuse what is not a Tokenizer, with the usual reason if it is None."""
     if tokenizer is None:
-        raise BertError("tokenizer is None: this checkpoint came without vocab.txt")
+        raise BertError(
+            "tokenizer is None: this model came without vocab.txt, or with one that is "
+            "not BERT's; load_pretrained(..., report=report) says which in "
+            "report['no tokenizer']"
+        )
     if not isinstance(tokenizer, Tokenizer):
         raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
 

@@ -32,6 +32,7 @@ from bert_np.files.notes import (
     note_labels,
     note_other_files,
     read_pooling,
+    refuse_misspelled,
 )
 from bert_np.files.vocabulary import (
     TOKENIZER_FILES,
@@ -178,6 +179,7 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
         tensors = _report(headers, found, places, shapes, dtype)
         tensors["absent"] = _absent(values, tasks, found, shapes)
         note_labels(values, config, shapes, notes)
+        note_other_files(folder, headers, notes)
         notes["unused"] = tensors["unused"] + notes["unused"]
         report.update(tensors | notes)
     params = map_leaves(lambda path, _: arrays[path], shapes)
@@ -202,9 +204,9 @@ def _load_texts(folder):
     """
     values = read_json(own_file(folder, "config.json"))
     config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
-    config = replace(config, pooling=read_pooling(folder, config.pooling))
+    refuse_misspelled(folder)
+    config = replace(config, pooling=read_pooling(folder, config))
     note_config(values, config, notes)
-    note_other_files(folder, notes)
     tokenizer = load_tokenizer(folder, values, notes)
     if tokenizer is not None:
         check_agrees(tokenizer, config)

@@ -6,7 +6,6 @@ own, usually 1_Pooling; and perhaps Normalize, which scales to length 1.
 """
 
 import os
-from contextlib import suppress
 
 from bert_np.config import (
     CHECKED,
@@ -18,9 +17,16 @@ from bert_np.config import (
 )
 from bert_np.errors import BertError, did_you_mean, short
 from bert_np.files.vocabulary import TOKENIZER_FILES
-from bert_np.files.weights import INDEX, few_names, own_file, read_object
+from bert_np.files.weights import (
+    INDEX,
+    WEIGHTS,
+    few_names,
+    own_file,
+    read_object,
+)
 
 MODULES, POOLING = "modules.json", "1_Pooling"
+KNOWN = ("config.json", MODULES, POOLING, *TOKENIZER_FILES)
 OLD_KEYS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -31,15 +37,23 @@ OLD_KEYS = {
 }
 
 
-def read_pooling(folder, said):
+def read_pooling(folder, config):
     """Return the pooling that a folder of sentence-transformers asks for.
 
-    `said` is the pooling of config.json, which the folder must not
-    contradict; without either it is "mean".
+    It must not contradict config.json, whose pooling is returned if the
+    folder asks for none; without either it is "mean".
     """
     place, pooling = find_pooling(folder)
+    said = config.pooling
     if pooling is None:
         return said
+    values = read_object(folder, f"{place}/config.json")
+    for key in ("word_embedding_dimension", "embedding_dimension"):
+        if values.get(key, config.hidden_size) != config.hidden_size:
+            raise BertError(
+                f"{key} = {short(values[key])} in {place}/config.json, but hidden_size "
+                f"= {config.hidden_size} in config.json"
+            )
     if said not in (pooling, BertConfig.pooling):
         raise BertError(
             f"pooling = {said!r} in config.json, but {pooling!r} in {place}/config.json"
@@ -71,7 +85,9 @@ def _pooling_folder(folder):
             f"{MODULES} lists {short(kinds, 100)}, allowed: Transformer, Pooling and "
             f"perhaps Normalize; without {MODULES} the transformer alone is loaded"
         )
-    path = modules[1].get("path")
+    home, path = (module.get("path") for module in modules[:2])
+    if home not in ("", ".", None):
+        raise BertError(f"{MODULES}: path {short(home)} of Transformer, allowed: ''")
     if not isinstance(path, str) or path in ("", ".", "..") or "/" in path:
         raise BertError(f"{MODULES}: path {short(path)}, allowed: a folder's name")
     own_file(folder, f"{path}/config.json")
@@ -86,7 +102,16 @@ def _pooling(values, where):
             raise BertError(f"{where} has the key {short(key)}, no known pooling{near}")
     modes = values.get("pooling_mode")
     if modes is None:
-        modes = [way for key, way in OLD_KEYS.items() if values.get(key)] or ["mean"]
+        asked = {key: values[key] for key in OLD_KEYS if key in values}
+        for key, value in asked.items():
+            if type(value) is not bool:
+                raise BertError(
+                    f"{where}: {key} = {short(value)}, allowed: true, false"
+                )
+        modes = [OLD_KEYS[key] for key in asked if asked[key]]
+        if asked and not modes:
+            raise BertError(f"{where}: none of {', '.join(asked)} is true")
+        modes = modes or ["mean"]
     modes = modes if isinstance(modes, list) else [modes]
     try:
         check_pooling("+".join(map(str, modes)))
@@ -113,14 +138,18 @@ def note_labels(values, config, parts, notes):
         notes["defaults"].append(f"problem_type = {config.problem!r}")
 
 
-def note_other_files(folder, notes):
-    """Note the JSON files that nobody reads, and refuse misspelled names."""
-    known = {"config.json", MODULES, INDEX, *TOKENIZER_FILES}
-    absent = [n for n in (*known, POOLING) if not os.path.lexists(folder / n)]
+def refuse_misspelled(folder):
+    """Refuse a file that is not read, but almost has the name of one that is."""
+    absent = [n for n in (*KNOWN, INDEX) if not os.path.lexists(folder / n)]
     for name in few_names(folder):
-        near = did_you_mean(name, absent, 0.93) if name not in known else ""
+        near = did_you_mean(name, absent, 0.93) if name not in KNOWN else ""
         if near:
             raise BertError(f"{name} is no file of a model{near} Rename or remove it")
-    with suppress(OSError):  # a folder may be read but not listed
-        names = {name for name in os.listdir(folder) if name.endswith(".json")}
-        notes["ignored"] += sorted(names - known)
+
+
+def note_other_files(folder, weights, notes):
+    """Note the files and folders that nobody reads; hidden ones go without."""
+    used = {*KNOWN, *weights} | ({INDEX} if WEIGHTS not in weights else set())
+    names = [name for name in few_names(folder) if name not in used | {"2_Normalize"}]
+    marks = ["/" if os.path.isdir(folder / name) else "" for name in names]
+    notes["ignored"] += [n + mark for n, mark in zip(names, marks) if n[0] != "."]

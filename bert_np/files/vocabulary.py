@@ -12,7 +12,7 @@ import re
 from bert_np.added_tokens import SPECIAL_TOKENS, AddedToken, as_added
 from bert_np.errors import BertError, did_you_mean, short
 from bert_np.files.weights import own_file, read_object
-from bert_np.tokenizer import Tokenizer, check_vocabulary, read_vocab
+from bert_np.tokenizer import Tokenizer, check_choice, check_vocabulary, read_vocab
 
 VOCAB, TOKENIZER, SETTINGS = "vocab.txt", "tokenizer.json", "tokenizer_config.json"
 ADDED, SPECIAL_MAP = "added_tokens.json", "special_tokens_map.json"
@@ -71,9 +71,10 @@ def load_tokenizer(folder, values, notes):
         reason = _other_kind(whole)
         if reason and os.path.lexists(folder / VOCAB):
             raise BertError(f"{VOCAB} is a WordPiece vocabulary, but {reason}")
-    if reason or not (whole or os.path.lexists(folder / VOCAB)):
-        if reason:
-            notes["no tokenizer"].append(reason)
+    if not reason and not whole and not os.path.lexists(folder / VOCAB):
+        reason = f"neither {VOCAB} nor {TOKENIZER} is there"
+    if reason:
+        notes["no tokenizer"].append(reason)
         notes["unused"] += [n for n in TOKENIZER_FILES if (folder / n).exists()]
         return None
     options = _options(settings, whole.get("normalizer", {}), notes)
@@ -82,6 +83,7 @@ def load_tokenizer(folder, values, notes):
     tokens = _base_tokens(folder, whole, special)
     found = _declared(maps, whole, read_object(folder, ADDED) or {})
     tokens, added = _join(tokens, found, special)
+    _check_ids(tokens, special, values, whole)
     _note_ignored(settings, whole, notes)
     return Tokenizer.from_tokens(tokens, **options, added=added, special=special)
 
@@ -176,6 +178,36 @@ def _names_within(whole):
     ]
 
 
+def _check_ids(tokens, special, values, whole):
+    """Refuse another id of a special token than the vocabulary's.
+
+    Keys of config.json and the post_processor of a tokenizer.json give ids.
+    """
+    said = [
+        (f"config.json: {role}_id", token, values.get(f"{role}_id"))
+        for role, token in zip(ROLES[1:], special[1:])
+    ]
+    ends = _end_ids(whole.get("post_processor"), special[2:4])
+    for token, number in zip(special[2:4], ends):
+        said.append((f"{TOKENIZER}: post_processor", token, number))
+    for where, token, number in said:
+        if number is not None and number != tokens.index(token):
+            raise BertError(
+                f"{where} gives {short(token)} the id {short(number)}, but the "
+                f"vocabulary {tokens.index(token)}"
+            )
+
+
+def _end_ids(processor, ends):
+    """Return the ids that a post_processor gives to [CLS] and [SEP], or None."""
+    try:
+        if processor["type"] == "BertProcessing":
+            return processor["cls"][1], processor["sep"][1]
+        return [processor["special_tokens"][token]["ids"][0] for token in ends]
+    except (LookupError, TypeError):
+        return None, None
+
+
 def _base_tokens(folder, whole, special):
     """Return WordPiece's vocabulary in the order of its ids.
 
@@ -223,6 +255,10 @@ def _options(settings, normalizer, notes):
                     f"{old} = {short(settings[old])}"
                 )
             options[new] = settings[old]
+    for name, value in options.items():
+        where = f"{name} in the tokenizer's files"
+        allowed = (True, False, None) if name == "strip_accents" else (True, False)
+        check_choice(value, where, allowed)
     return options
 
 
@@ -283,14 +319,15 @@ def _list_of(value, where):
 def _token(entry, where, special=False):
     """Read an added token: a str, or an object with content and rules."""
     entry = {"content": entry} if isinstance(entry, str) and special else entry
-    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+    content = entry.get("content") if isinstance(entry, dict) else None
+    if not isinstance(content, str) or not content:
         raise BertError(f"{where}: {short(entry)}, allowed: a token with its content")
     special = special or entry.get("special", False)
     rules = {"special": special, "normalized": not special}
     rules |= {key: entry[key] for key in FLAGS[1:] if key in entry}
     if any(type(rule) is not bool for rule in rules.values()):
         raise BertError(f"{where}: {short(entry)}, allowed: rules true or false")
-    return AddedToken(entry["content"], **rules)
+    return AddedToken(content, **rules)
 
 
 def _id(value, where):

@@ -7,7 +7,9 @@ files/test_advice.py.
 
 import dataclasses
 import re
+import shutil
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +38,7 @@ ONE_SEGMENT = PARAMS | {
 }
 OTHER = dataclasses.replace(CONFIG, layer_norm_eps=1e-5)
 UNEVEN = [[2, 5, 3], [2, 3]]
-WIDE = np.full((66, 66), 1 / 66)
+WIDE, WIDER = np.full((66, 66), 1 / 66), np.full((513, 513), 1 / 513)
 MANY = np.broadcast_to(np.float32(1 / 64), (24, 16, 64, 64))
 CATS = Sentence(("the", "cat"), ("DET", "NOUN"), (1, -1), ("det", "root"), "a")
 
@@ -54,6 +56,17 @@ def indexed(message):
     """The part of `out` that a message says to take."""
     place = {"layer": 0, "batch": 0, "head": 0}
     return eval(message.split("From a batch take ")[1], place | {"out": out})
+
+
+def reason(message):
+    """What the report of a model without a tokenizer says under a key."""
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(PACKAGED["toy"] / name, ".")
+    report = {}
+    load_pretrained(Path.cwd(), report=report)
+    (told,) = report[re.search(r"report\['(.*?)'\]", message)[1]]
+    assert told == "neither vocab.txt nor tokenizer.json is there"
+    return told
 
 
 def replaced(message, text):
@@ -119,6 +132,10 @@ CASES = {
     "type a sentence": (
         lambda: view_of(" ", TOY),
         lambda _: view_of("the cat ran .", TOY).figure,
+    ),
+    "load_pretrained(..., report=report) says which in report['no tokenizer']": (
+        partial(fill_mask, "a [MASK]", PARAMS, CONFIG, None),
+        reason,
     ),
     # arguments of the model
     "rows of lengths [3, 2]; pad first to one length": (
@@ -251,19 +268,19 @@ CASES = {
             ),
         ),
     ),
-    "at most 64 fit: take a shorter text": (
-        lambda: plotting.attention_viewer(WIDE, names(66)),
-        lambda _: plotting.attention_viewer(WIDE[:64, :64], names(64)),
+    "at most 512 fit: take a shorter text": (
+        lambda: plotting.attention_viewer(WIDER, names(513)),
+        lambda _: plotting.attention_viewer(WIDE, names(66)),
     ),
     "leave out padding with crop=True": (
-        lambda: plotting.attention_viewer(WIDE, names(66)),
+        lambda: plotting.attention_viewer(WIDER, names(513)),
         lambda _: plotting.attention_viewer(
-            WIDE, names(66), crop=True, attention_mask=np.arange(66) < 64
+            WIDER, names(513), crop=True, attention_mask=np.arange(513) < 9
         ),
     ),
     "or draw each head with plot_attention": (
-        lambda: plotting.attention_viewer(WIDE, names(66)),
-        lambda _: plotting.plot_attention(WIDE, names(66)),
+        lambda: plotting.attention_viewer(WIDER, names(513)),
+        lambda _: plotting.plot_attention(WIDER, names(513)),
     ),
     "choose fewer with layers= and heads=": (
         lambda: plotting.attention_viewer(MANY, names(64)),

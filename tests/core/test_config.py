@@ -96,6 +96,16 @@ def test_a_value_that_no_bert_can_have_is_refused(name, values, allowed):
         ({"architectures": ["RobertaModel", "BertModel"]}, "architectures = .'Roberta"),
         (BERT | {"position_embedding_type": "relative_key"}, "allowed: 'absolute'"),
         (BERT | {"is_decoder": True}, "is_decoder = True"),
+        (BERT | {"is_encoder_decoder": True}, "is_encoder_decoder = True"),
+        (
+            BERT | {"architectures": ["RobertaForMaskedLM"]},
+            "model_type = 'bert', but architectures = .'RobertaForMaskedLM'.; correct",
+        ),
+        (BERT | {"is_decoders": True}, "key 'is_decoders'; did you mean 'is_decoder'"),
+        (
+            BERT | {"position_embeddings_type": "relative_key"},
+            "did you mean 'position_embedding_type'",
+        ),
         (BERT | {"pruned_heads": {"0": [1]}}, "pruned_heads = "),
         (BERT | {"quantization_config": {"bits": 8}}, "quantization_config = "),
         (BERT | {"embedding_size": 128}, "embedding_size = 128.*hidden_size"),

@@ -67,7 +67,7 @@ def test_every_tensor_is_in_its_place_and_computes_what_huggingface_does():
     assert config == BertConfig.from_json(TINY / "config.json")
     first, *rest = format_report(report).splitlines()
     assert first == "files (1): model.safetensors"
-    assert [line.split(" (")[0] for line in rest] == ["ignored"]
+    assert [line.split(" (")[0] for line in rest] == ["no tokenizer", "ignored"]
     golden = np.load(TINY / "golden.npz")
     mask, segments = golden["attention_mask"], golden["token_type_ids"]
     inputs = {"attention_mask": mask, "segment_ids": segments}
@@ -543,7 +543,8 @@ def test_the_report_in_print(tmp_path):
     lines = format_report(report).splitlines()
     assert lines[0] == "files (1): model.safetensors"
     assert lines[1].startswith("renamed (12): ") and lines[1].endswith(", ...")
-    assert lines[2:-1] == ["absent (1): pooler"]
+    assert lines[2] == "absent (1): pooler"
+    assert lines[3].startswith("no tokenizer (1): neither vocab.txt nor tokenizer.json")
 
 
 def test_a_refused_checkpoint_leaves_no_report(tmp_path):

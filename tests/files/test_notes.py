@@ -8,6 +8,7 @@ from files.folders import CONFIG, VOCAB, accept, cases, make, refuse
 
 from bert_np import BertError, embed_sentences
 from bert_np.files.checkpoint import load_checkpoint, save_pretrained
+from bert_np.files.weights import INDEX
 
 KINDS = ("Transformer", "Pooling", "Normalize", "Dense")
 
@@ -72,6 +73,22 @@ REFUSED = [
         "1_Pooling/config.json has the key 'pooling_mode_best', no known pooling",
     ),
     (
+        "no pooling",
+        {"asks": {"pooling_mode_cls_token": False}},
+        "1_Pooling/config.json: none of pooling_mode_cls_token is true",
+    ),
+    (
+        "no bool",
+        {"asks": {"pooling_mode_cls_token": "false"}},
+        "pooling_mode_cls_token = 'false', allowed: true, false",
+    ),
+    (
+        "another width",
+        {"asks": {"word_embedding_dimension": 768}},
+        "word_embedding_dimension = 768 in 1_Pooling/config.json",
+        "hidden_size = 32 in config.json",
+    ),
+    (
         "two poolings",
         {"asks": {"pooling_mode": "max"}, "pooling": "cls"},
         "'cls' in config.json, but 'max' in 1_Pooling",
@@ -133,6 +150,24 @@ def test_a_missing_file_may_have_almost_its_name(tmp_path, missing, name):
 
 def test_modules_must_be_a_list(tmp_path):
     refuse(make(tmp_path, files={"modules.json": "{}"}), "modules.json = {}", "a list")
+
+
+def test_a_transformer_in_another_folder_is_refused(tmp_path):
+    folder = put(tmp_path, {}, [0, 1])
+    text = (folder / "modules.json").read_text()
+    text = text.replace('"path": ""', '"path": "0_Transformer"')
+    (folder / "modules.json").write_text(text)
+    refuse(folder, "path '0_Transformer' of Transformer, allowed: ''")
+
+
+def test_every_file_that_is_not_read_is_reported(tmp_path):
+    files = dict.fromkeys(["pytorch_model.bin", "README.md", INDEX, ".hidden"], "x")
+    make(tmp_path, files=files)
+    (tmp_path / "2_Pooling").mkdir()
+    _, report = accept(tmp_path)
+    unread = ["2_Pooling/", "README.md", INDEX, "pytorch_model.bin"]
+    assert report["ignored"][-4:] == unread
+    assert report["no tokenizer"] == ["neither vocab.txt nor tokenizer.json is there"]
 
 
 def test_defaults_and_unread_files_are_reported(tmp_path):

@@ -120,6 +120,8 @@ def settings(**values):
     return {"settings": values}
 
 
+END_IDS = {token: {"ids": [i]} for token, i in (("[CLS]", 2), ("[SEP]", 9))}
+ODD_CASE = WHOLE["normalizer"] | {"lowercase": "no"}
 DECODER = {"added_tokens_decoder": {"10": E1}}
 REFUSED = [
     ("ids", {"added": {"[E1]": 11}, "settings": DECODER}, "id 10", "added_tokens.json"),
@@ -175,6 +177,27 @@ REFUSED = [
         settings(do_lowercase=False),
         "config.json has the key 'do_lowercase'; did you mean 'do_lower_case'?",
     ),
+    (
+        "an id in config.json",
+        {"config": {"mask_token_id": 7}},
+        "config.json: mask_token_id gives '[MASK]' the id 7, but the vocabulary 4",
+    ),
+    (
+        "an id in the processor",
+        whole(post_processor=ENDS | {"cls": ["[CLS]", 5]}),
+        "tokenizer.json: post_processor gives '[CLS]' the id 5, but the vocabulary 2",
+    ),
+    (
+        "an id in the template",
+        whole(post_processor=template("[CLS]") | {"special_tokens": END_IDS}),
+        "tokenizer.json: post_processor gives '[SEP]' the id 9, but the vocabulary 3",
+    ),
+    (
+        "no case",
+        whole(normalizer=ODD_CASE),
+        "lowercase in the tokenizer's files = 'no'",
+    ),
+    ("empty", settings(sep_token=""), "tokenizer_config.json: sep_token", "allowed"),
     ("no list", {"special": {"extra_special_tokens": "x"}}, "= 'x', allowed: a list"),
     ("no object", settings(added_tokens_decoder=[1]), "added_tokens_decoder = [1]"),
     ("no content", whole(added_tokens=[{"id": 3}]), "allowed: a token with"),
