@@ -25,6 +25,7 @@ from bert_np.course.answers import Other, same_inputs
 
 NOTHING = "your function returns nothing: is a `return` missing?"
 CHANGED = "your function changes its input: work on a copy of it"
+MOST_PARTS = 10**6  # of a result that is looked at: no right one has nearly as many
 VIEWS = (range, type({}.keys()), type({}.values()))
 # What the compiler makes of a body that is empty, `...`, or a docstring.
 EMPTY = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
@@ -62,7 +63,7 @@ def read_value(answer):
         raise
     except BaseException as error:
         name = type(error).__name__
-        return Trouble(name, f"yours cannot be read: it raises {_line_of(error)}")
+        return Trouble(name, f"yours cannot be read: it raises {line_of(error)}")
 
 
 @contextlib.contextmanager
@@ -93,6 +94,13 @@ def plain(value):
     What the checker compares and prints is thus never a student's object.
     None stands for None and `...`; anything unknown becomes an `Other`.
     """
+    return _plain(value, iter(range(MOST_PARTS)))
+
+
+def _plain(value, budget):
+    """Return a value in plain types; each part of it takes one of the budget."""
+    if next(budget, None) is None:
+        raise ValueError(f"a result of more than {MOST_PARTS:,} parts")
     kind = type(value)
     if value is None or value is ...:
         return None
@@ -101,33 +109,36 @@ def plain(value):
     if kind in (bool, int, float):
         return value
     if issubclass(kind, (np.ndarray, np.generic)):
-        return _plain_array(value)
+        return _plain_array(value, budget)
     if issubclass(kind, dict):
-        return {plain(key): plain(item) for key, item in dict.items(value)}
+        items = dict.items(value)
+        return {_plain(key, budget): _plain(item, budget) for key, item in items}
     if issubclass(kind, tuple):
-        return tuple(plain(item) for item in tuple.__iter__(value))
+        return tuple(_plain(item, budget) for item in tuple.__iter__(value))
     if issubclass(kind, list):
-        return [plain(item) for item in list.__iter__(value)]
-    return _plain_object(value)
+        return [_plain(item, budget) for item in list.__iter__(value)]
+    return _plain_object(value, budget)
 
 
-def _plain_array(value):
+def _plain_array(value, budget):
     """Return a copy in NumPy's own array type; lists for strings and objects."""
     if isinstance(value, np.ma.MaskedArray):
         return Other("a masked array")
+    if value.size > MOST_PARTS:
+        return Other(f"of the shape {value.shape}, far too large")
     array = np.array(value, subok=False)
-    return array if array.dtype.kind in "biufc" else plain(array.tolist())
+    return array if array.dtype.kind in "biufc" else _plain(array.tolist(), budget)
 
 
-def _plain_object(value):
+def _plain_object(value, budget):
     """Return what a tensor, a view, a fraction or another object stands for."""
     kind = type(value)
     if issubclass(kind, VIEWS):
-        return [plain(item) for item in value]
+        return [_plain(item, budget) for item in value]
     if hasattr(value, "detach"):  # a tensor of PyTorch, perhaps on a GPU
-        return _plain_array(np.asarray(value.detach().cpu().numpy()))
+        return _plain_array(np.asarray(value.detach().cpu().numpy()), budget)
     if hasattr(kind, "__array__"):
-        return _plain_array(np.asarray(value))
+        return _plain_array(np.asarray(value), budget)
     if hasattr(kind, "__float__"):
         return float(value)
     if hasattr(kind, "__next__") or inspect.iscoroutine(value):
@@ -148,7 +159,9 @@ def unfit(function, solution):
     right = inspect.signature(solution).parameters
     try:
         mine = inspect.signature(function)
-    except Exception:  # a builtin, say, has none: then the call will tell
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a builtin, say, has none: then the call will tell
         return None
     try:
         mine.bind(*right)
@@ -158,9 +171,14 @@ def unfit(function, solution):
     return None
 
 
+def name_of(function):
+    """Return the name that a function was defined by; nothing for other objects."""
+    return function.__name__ if isinstance(function, types.FunctionType) else ""
+
+
 def is_untouched(function):
     """Return whether a function is a stub: nothing but `...` and comments."""
-    if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
+    if name_of(function) in ("", "<lambda>"):
         return False
     if {step.opname for step in dis.get_instructions(function)} - EMPTY:
         return False
@@ -183,18 +201,22 @@ def _told(error, function):
     if isinstance(error, SystemExit):
         text = "SystemExit: it calls exit()"
     else:
-        text = _line_of(error)
+        text = line_of(error)
     try:
         return text + _place(error, function)
-    except Exception:  # a variable that cannot be asked for its shape, say
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a variable that cannot be asked for its shape, say
         return text
 
 
-def _line_of(error):
+def line_of(error):
     """Return the first line of an exception, cut to 150 characters."""
     try:
         text = str(error).strip()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         text = "an error that cannot be printed"
     text = (text.splitlines() or [""])[0]
     name = type(error).__name__

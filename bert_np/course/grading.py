@@ -10,6 +10,7 @@ from bert_np.course.attempts import (
     Trouble,
     attempt,
     is_untouched,
+    name_of,
     read_value,
     undisturbed,
     unfit,
@@ -124,7 +125,7 @@ def _problem(exercise, function, cases):
         return NOTHING
     first = wrong[0]
     link = " " if problems[first].startswith("raises") else ": "
-    other = getattr(function, "__name__", "") != exercise.solution.__name__
+    other = name_of(function) != exercise.solution.__name__
     show = f'show_case("{exercise.id}", {first}{", your_function" * other}) shows it'
     stop = "\n  " if "\n" in problems[first] else "; "
     return f"case {first}{link}{problems[first]}{stop}{show}"

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from bert_np.course.answers import in_the_form_of
-from bert_np.course.attempts import read_value, undisturbed
+from bert_np.course.attempts import line_of, read_value, undisturbed
 from bert_np.course.exercise import all_exercises
 from bert_np.course.grading import grade
 from bert_np.errors import BertError, require_bool, short
@@ -47,7 +47,7 @@ def kept_file():
     """
     named = os.environ.get("BERT_NP_MY_BERT")
     if named is not None:
-        return Path(named).expanduser() if named else None
+        return Path(os.path.expanduser(named)) if named else None
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return None if shell is None else Path("my_bert.py")
 
@@ -86,7 +86,7 @@ def _part(exercise, answer, parts):
     if not exercise.is_function:
         value = in_the_form_of(read_value(answer), exercise.solution)
         return f"{exercise.name} = {_without_arrays(value)!r}"
-    text = _source(answer, name_of(exercise), _earlier(exercise, parts))
+    text = _source(answer, answer_name(exercise), _earlier(exercise, parts))
     found = run_parts(parts | {exercise.id: text})[exercise.id]
     passed, message = (
         (None, found) if isinstance(found, str) else grade(exercise.id, found)
@@ -106,10 +106,12 @@ def _without_arrays(value):
 def _earlier(exercise, parts):
     """Return the parts that an exercise comes after, by the names they define."""
     before = takewhile(lambda other: other.id != exercise.id, all_exercises().values())
-    return {name_of(other): parts[other.id] for other in before if other.id in parts}
+    return {
+        answer_name(other): parts[other.id] for other in before if other.id in parts
+    }
 
 
-def name_of(exercise):
+def answer_name(exercise):
     """Return the name of the function or the variable that an answer gets."""
     return exercise.solution.__name__ if exercise.is_function else exercise.name
 
@@ -151,7 +153,7 @@ def run_parts(parts):
     for exercise_id, exercise in all_exercises().items():
         if exercise_id not in parts:
             continue
-        names, name = {"__name__": "my_bert", **known}, name_of(exercise)
+        names, name = {"__name__": "my_bert", **known}, answer_name(exercise)
         place, text = f"<my_bert.py, {exercise_id}>", parts[exercise_id]
         linecache.cache[place] = (len(text), None, text.splitlines(True), place)
         try:
@@ -161,7 +163,7 @@ def run_parts(parts):
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            found[exercise_id] = f"{type(error).__name__}: {error}"[:100]
+            found[exercise_id] = line_of(error)
     return found
 
 
@@ -289,8 +291,8 @@ def load_my_bert(path=None, show=True):
             result = grade(i, mine)
             mine = mine if result.passed else result.message.splitlines()[0]
         whose = "yours" if callable(mine) else f"the library's: {mine}"
-        functions[name_of(exercise)] = mine if callable(mine) else exercise.solution
-        lines.append(f"{i:22} {name_of(exercise):24} {whose}")
+        functions[answer_name(exercise)] = mine if callable(mine) else exercise.solution
+        lines.append(f"{i:22} {answer_name(exercise):24} {whose}")
     yours = [line for line in lines if line.endswith("  yours")]
     lines.append(f"{len(yours)} of {len(lines)} functions are yours, from {path.name}")
     if show:
@@ -315,7 +317,7 @@ def progress(path=None):
         left = f"open: {', '.join(still)}" if still else "all done"
         print(f"{chapter}   {len(ids) - len(still)} of {len(ids)}   {left}")
     done = [exercises[i] for i in parts if i in exercises]
-    names = [name_of(exercise) for exercise in done if exercise.is_function]
+    names = [answer_name(exercise) for exercise in done if exercise.is_function]
     print(f"{len(done)} of {len(exercises)} exercises are done")
     print(f"{path.name} holds {', '.join(names) or 'no function yet'}")
 

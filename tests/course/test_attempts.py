@@ -10,7 +10,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from bert_np.course import check, grade
+from bert_np.course import check, grade, show_case
 from bert_np.course.answers import Other, agrees
 from bert_np.course.attempts import is_untouched, plain
 from notebooks import code_cells, execute, printed
@@ -93,6 +93,13 @@ def deep(levels=5000):
     return items
 
 
+def doubled(times):
+    items = [0.0]
+    for _ in range(times):
+        items = [items, items]
+    return items
+
+
 async def later():
     return 0
 
@@ -106,7 +113,9 @@ ODD_VALUES = {
     "listed": lambda: [Hostile(), 1], "in an array": lambda: np.array([Hostile, 1]),
     "bad array": bad_array, "endless": endless, "itself": itself, "deep": deep,
     "coroutine": later, "map": lambda: map(float, "123"), "huge": lambda: 10**5000,
-    "long text": lambda: "b" * 10**6, "long list": lambda: [0.0] * 10**5,
+    "long text": lambda: "b" * 10**6, "long list": lambda: [0.0] * 10**4,
+    "long range": lambda: range(10**15), "doubled": lambda: doubled(60),
+    "wide": lambda: np.broadcast_to(1.0, (10**5, 10**6)),
     "class": lambda: int, "module": lambda: np, "set": lambda: {1.0, 2.0},
     "masked": lambda: np.ma.masked_equal([1, 2, 3], 2), "nan": lambda: float("nan"),
     "dates": lambda: np.zeros(3, "M8[s]"), "bytes": lambda: b"b", "complex": lambda: 1j,
@@ -148,6 +157,26 @@ def writes_an_odd_thing(scores):
 
 ENDS = [ValueError, SystemExit, GeneratorExit, StopIteration, BadError, MemoryError]
 ENDS += [asyncio.CancelledError, AssertionError, NotImplementedError]
+
+
+class HostileFunction(Hostile):
+    __call__ = fails
+
+
+class LeavingFunction(Leaving):
+    def __call__(self, scores):
+        return softmax_like(scores)
+
+
+@pytest.mark.parametrize("make", [HostileFunction, LeavingFunction])
+def test_a_function_that_cannot_be_asked_for_anything_is_run(
+    make, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("BERT_NP_MY_BERT", str(tmp_path / "my_bert.py"))
+    assert grade("03.softmax", make()).passed is (make is LeavingFunction)
+    check("03.softmax", make())
+    show_case("03.softmax", 1, make())
+    assert not (tmp_path / "my_bert.py").exists()
 
 
 @pytest.mark.parametrize("kind", ENDS)

@@ -1,5 +1,6 @@
 """Passed answers are kept as source that runs by itself."""
 
+import inspect
 import linecache
 import os
 import re
@@ -13,7 +14,7 @@ from bert_np import BertError
 from bert_np.course import check, load_my_bert, progress
 from bert_np.course.exercise import all_exercises, solved
 from bert_np.course.exercises import ch03_one_head as chapter_3
-from bert_np.course.my_bert import HEAD, kept_file, name_of, read_parts
+from bert_np.course.my_bert import HEAD, answer_name, kept_file, read_parts
 from notebooks import code_cells, execute, printed
 
 EXERCISES = all_exercises()
@@ -142,7 +143,7 @@ def test_answers_of_many_kinds_are_kept(notebook, path, cell, kept, capsys):
     names = {}
     exec(path.read_text("utf-8"), names)  # the whole file, as a module
     (exercise_id,) = read_parts(path)[1]
-    assert name_of(EXERCISES[exercise_id]) in names
+    assert answer_name(EXERCISES[exercise_id]) in names
 
 
 @pytest.mark.parametrize("cell, reason", [
@@ -228,9 +229,7 @@ def test_what_is_missing_or_no_longer_right_is_the_librarys(notebook, path, caps
     assert "the library's: SystemExit" in table["05.merge"]
     assert "the library's: SyntaxError" in table["05.split"]
     assert table["1"] == f"1 of {FUNCTIONS} functions are yours, from my_bert.py"
-    assert "# my own comment" in bert_np.course.source.inspect.getsource(
-        mine.my_softmax
-    )
+    assert "# my own comment" in inspect.getsource(mine.my_softmax)
     assert mine.my_attention is chapter_3.my_attention
     assert len(vars(mine)) == FUNCTIONS
 
@@ -270,7 +269,7 @@ def test_a_file_that_cannot_be_read_is_named(path):
 
 
 def test_no_two_answers_have_the_same_name():
-    names = [name_of(exercise) for exercise in EXERCISES.values()]
+    names = [answer_name(exercise) for exercise in EXERCISES.values()]
     assert len(set(names)) == len(names)
 
 

@@ -445,6 +445,7 @@ EXERCISES = (
             (HUGE, np.array([0, 1, 3])),
             (LOGITS[:3] - 900, np.array([-100, 2, 0])),
             (LOGITS[3:, :3], np.array([0])),
+            (np.array([[-800.0, 800, -800, -800], [0, 1, 2, 3]]), np.array([0, -100])),
         ),
         draw=_draw_loss,
     ),
