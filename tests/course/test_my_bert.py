@@ -275,8 +275,8 @@ def test_no_two_answers_have_the_same_name():
 
 @pytest.mark.slow
 def test_a_student_who_solves_everything_has_a_bert_of_their_own(tmp_path, capsys):
-    setup = "import json, math, re\nimport numpy as np\nimport bert_np\n"
-    cells = [setup + "from bert_np.course import check"]
+    setup = "import json, math, string, unicodedata\nimport numpy as np\n"
+    cells = [setup + "import bert_np\nfrom bert_np.course import check"]
     cells += [solved(exercise) for exercise in EXERCISES.values()]
     notebook = nbformat.v4.new_notebook(
         cells=list(map(nbformat.v4.new_code_cell, cells))
