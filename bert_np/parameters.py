@@ -50,19 +50,22 @@ def parameter_shapes(config, heads=False):
         "layers": [_layer(H, F) for _ in range(config.num_hidden_layers)],
         "pooler": _linear(H, H),
     }
-    K = len(config.labels)
-    head_shapes = {
-        # The MLM head's output matrix is embeddings.word, not counted twice, unless
-        # the two are not tied.
-        "mlm": {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)},
+    return shapes | {n: part for n, part in _heads(config).items() if n in heads}
+
+
+def _heads(config):
+    H, V, K = config.hidden_size, config.vocab_size, len(config.labels)
+    # The MLM head's output matrix is embeddings.word, not counted twice, unless the
+    # two are not tied: then it has a row for each token, as embeddings.word has.
+    untied = {} if config.tie_word_embeddings else {"decoder": (V, H)}
+    mlm = {"transform": _linear(H, H), "norm": _norm(H), "bias": (V,)}
+    return {
+        "mlm": mlm | untied,
         "nsp": _linear(H, 2),
         "sequence": _linear(H, K),
         "token": _linear(H, K),
         "span": _linear(H, 2),
     }
-    if not config.tie_word_embeddings:  # a row for each token, as in embeddings.word
-        head_shapes["mlm"]["decoder"] = (V, H)
-    return shapes | {name: head_shapes[name] for name in HEADS if name in heads}
 
 
 def _names_of(heads):

@@ -18,11 +18,11 @@ from bert_np.tasks.batches import (
 )
 from bert_np.tokenizer import check_text, cut_text, join_parts, require_tokenizer
 
-LENGTH = 384  # of a window with its question: what the paper's models are trained on
+LENGTH = 384  # tokens of a window and its question, as in google-research's code
 
 
 class Answer(NamedTuple):
-    """A span of the text, text[start:end]; all empty: there is no answer."""
+    """A span of the text, text[start:end], which is empty for "no answer"."""
 
     text: str
     start: int

@@ -9,6 +9,7 @@ from oracle import CONFIG, INPUT_IDS, SEGMENT_IDS, random_params
 
 from bert_np import attention, functional, heads, inputs, model
 from bert_np.parameters import HEADS
+from bert_np.tasks import labels
 from bert_np.tree import leaves
 
 SIZES = {"B": 2, "T": 5, "H": 21, "A": 3, "D": 7, "F": 11, "V": 23, "2": 2, "K": 4}
@@ -39,6 +40,7 @@ CALLS = {
     heads.sequence_logits: (X[:, 0], PARAMS),
     heads.token_logits: (X, PARAMS),
     heads.span_logits: (X, PARAMS),
+    labels.label_scores: (np.ones((2, 4)), "regression"),
     inputs.check_inputs: (INPUT_IDS, SEGMENT_IDS, MASK, CONFIG),
 }
 OPTIONS = {model.bert: {"segment_ids": SEGMENT_IDS, "attention_mask": MASK}}
@@ -90,7 +92,9 @@ def test_arguments_and_results_have_the_documented_shapes(function):
             assert_shape(array, letters, sizes, name)
 
 
-@pytest.mark.parametrize("module", [functional, attention, heads, inputs, model])
+@pytest.mark.parametrize(
+    "module", [functional, attention, heads, inputs, model, labels]
+)
 def test_every_function_with_a_documented_result_is_called(module):
     for _, function in inspect.getmembers(module, inspect.isfunction):
         documented = sections(function).get("Returns", "")

@@ -11,7 +11,6 @@ from tasks.toy import CONFIG, PARAMS, TOY, without
 import bert_np
 from bert_np import BertError, answer
 from bert_np.tasks.answers import Answer
-from bert_np.tasks.batches import cut_batches, windows
 
 WORDS = st.lists(st.sampled_from(["the", "cats", "sat", "."]), min_size=1, max_size=20)
 
@@ -92,27 +91,6 @@ def test_spaces_and_accents_keep_their_places():
     words = {(2, 5), (7, 11), (12, 15), (16, 17)}
     assert (found.start, found.end) in words
     assert found.text == text[found.start : found.end]
-
-
-@given(st.integers(0, 50), st.integers(1, 12), st.data())
-def test_windows_cover_everything_and_share_the_overlap(length, room, data):
-    overlap = data.draw(st.integers(0, room - 1))
-    found = windows(length, room, overlap)
-    assert found[0][0] == 0 and found[-1][1] == length
-    assert all(0 <= end - start <= room for start, end in found)
-    for (_, end), (start, _) in zip(found, found[1:]):
-        assert end - start == overlap
-
-
-@given(st.lists(st.integers(1, 512), max_size=60), st.none() | st.integers(1, 9))
-def test_batches_hold_each_text_once_the_longest_first(lengths, size):
-    batches = cut_batches(lengths, size)
-    order = [i for batch in batches for i in batch]
-    assert sorted(order) == list(range(len(lengths)))
-    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
-    for batch in batches:
-        assert len(batch) == 1 or size or len(batch) * lengths[batch[0]] <= 4096
-        assert size is None or len(batch) <= size
 
 
 @pytest.mark.parametrize(
