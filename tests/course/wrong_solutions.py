@@ -424,13 +424,13 @@ class SelfAttention05:
 
         return attend(x, params, attention_mask, A, split=split)
 
-    def mask_of_the_first_(x, params, attention_mask, A):
+    def mask_of_the_first(x, params, attention_mask, A):
         return attend(x, params, attention_mask[:1] + 0 * attention_mask, A)
 
     def no_last_bias(x, params, attention_mask, A):
         return attend(x, params, attention_mask, A) - params["output"]["b"]
 
-    def residual_added_(x, params, attention_mask, A):
+    def residual_added(x, params, attention_mask, A):
         return x + attend(x, params, attention_mask, A)
 
 

@@ -200,17 +200,19 @@ def _unscaled(x, params, attention_mask, A):
     return my_self_attention(x, changed, attention_mask, A)
 
 
-def _attend(x, params, attention_mask, A, split, merge, after=False):
-    """Self-attention with another way to split, to merge, or to mask."""
+def _attend(
+    x, params, attention_mask, A, split, merge, after=False, low=None, shift=True
+):
+    """Self-attention with another way to split, to merge, to mask, or softmax."""
     q, k, v = (
         split(x @ params[name]["W"] + params[name]["b"], A)
         for name in ("query", "key", "value")
     )
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(x.shape[-1] // A)
     visible = attention_mask[:, None, None, :] == 1
-    low = np.finfo(scores.dtype).min
+    low = np.finfo(scores.dtype).min if low is None else low
     scores = scores if after else np.where(visible, scores, low)
-    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    exponentials = np.exp(scores - shift * scores.max(axis=-1, keepdims=True))
     probs = exponentials / exponentials.sum(axis=-1, keepdims=True)
     context = merge((probs * visible if after else probs) @ v)
     return context @ params["output"]["W"] + params["output"]["b"]
@@ -235,17 +237,40 @@ def _masked_after(x, params, attention_mask, A):
     return _attend(x, params, attention_mask, A, my_split, my_merge, after=True)
 
 
+def _overflowing(x, params, attention_mask, A):
+    """it overflows for large scores: subtract each row's maximum first"""
+    return _attend(x, params, attention_mask, A, my_split, my_merge, shift=False)
+
+
+def _not_low_enough(x, params, attention_mask, A):
+    """a masked score of −100 or −20 is not low enough: other scores may lie
+    below it; take np.finfo(scores.dtype).min
+    """
+    return _attend(x, params, attention_mask, A, my_split, my_merge, low=-100)
+
+
+def _first_mask(x, params, attention_mask, A):
+    """each sequence has its own row of the attention mask"""
+    masks = np.repeat(attention_mask[:1], len(x), axis=0)
+    return my_self_attention(x, params, masks, A)
+
+
+def _with_residual(x, params, attention_mask, A):
+    """you added x: the residual belongs to the layer, not to self-attention"""
+    return x + my_self_attention(x, params, attention_mask, A)
+
+
 def _draw_attention(rng):
-    """Parameters that are all at work, padding in some rows, any number of heads."""
+    """Parameters that are all at work, any mask and heads; some scores far apart."""
     B, T, A, D = rng.integers(1, 4), rng.integers(1, 5), *rng.integers(1, 4, 2)
     H = A * D
     names = ("query", "key", "value", "output")
     params = {
         name: {"W": rng.normal(size=(H, H)), "b": rng.normal(size=H)} for name in names
     }
-    real = rng.integers(1, T + 1, B)
-    mask = (np.arange(T) < real[:, None]).astype(int)
-    return rng.normal(size=(B, T, H)), params, mask, int(A)
+    mask = (rng.random((B, T)) < 0.6).astype(int)
+    mask[:, rng.integers(T)] = 1  # some key is visible
+    return rng.normal(size=(B, T, H)) * rng.choice([1, 40]), params, mask, int(A)
 
 
 def _waves(H):
@@ -345,12 +370,17 @@ EXERCISES = (
             _naive_split,
             _naive_merge,
             _masked_after,
+            _overflowing,
+            _not_low_enough,
+            _first_mask,
+            _with_residual,
         ),
         cases=(
             (BATCH_6, _waves(6), PADDED, 2),
             (BATCH_6, _waves(6), PADDED, 3),
             (3 * BATCH_6[:1, :4], _waves(6), np.ones((1, 4), int), 2),
             (-BATCH_6[1:], _waves(6), PADDED[1:], 1),
+            (40 * BATCH_6[:, 1:], _waves(6), np.array([[0, 1, 0, 1], [1, 1, 0, 1]]), 3),
         ),
         draw=_draw_attention,
     ),
