@@ -367,6 +367,65 @@ PREDICTIONS = {
         "enter it.",
         "equal to the last bit: q k scores masked_scores probs",
     ),
+    "08.number": Prediction(
+        "is",
+        "The subject is cat, although dogs stands nearer to the blank.",
+        "[MASK] tired . {'is': 1.0",
+    ),
+    "08.doubt": Prediction(
+        0.99,
+        "Nearly always. In training a visible word that was asked for was wrong as "
+        "often as it was right, so the model asks whether it fits.",
+        "a random wrong word       right 0.99",
+        0.04,
+    ),
+    "08.alike": Prediction(
+        1.39,
+        "The logarithm of 4: whoever knows nothing pays log V.",
+        "all four alike: 1.3863",
+        0.01,
+    ),
+    "08.sure": Prediction(
+        "infinity",
+        "The probability of the right word has become 0, and the logarithm of 0 is "
+        "minus infinity.",
+        "log of softmax: inf",
+        also=("inf",),
+    ),
+    "08.ceiling": Prediction(
+        0.8,
+        "Eight in ten. At the other blanks several words are possible, and nobody can "
+        "do better than guess.",
+        "best possible    loss 0.376, perplexity   1.46, 79.5% right",
+        0.07,
+    ),
+    "08.back": Prediction(
+        0.63,
+        "Little better than guessing, although the grammar settles the gender in "
+        "this direction just as well.",
+        "the name     hidden, 231 passages: right gender 0.63",
+        0.07,
+    ),
+    "08.alone": Prediction(
+        0.07,
+        "The last hidden state is not written in the terms of the word table, and "
+        "nothing has translated it.",
+        "the table alone           0.07",
+        0.05,
+    ),
+    "08.shift": Prediction(
+        "cannot tell",
+        "Add the same number to all logits of a position and no probability changes, "
+        "so logits of two positions cannot be compared.",
+        "logits [ -8.  -9. -10. -10.]",
+        also=("can not tell", "can't tell"),
+    ),
+    "08.he": Prediction(
+        1.0,
+        "For all of them. The NSP head takes no notice of the pronoun.",
+        "'follows' for 1.00",
+        0.03,
+    ),
     "09.random": Prediction(
         0.95,
         "Layers with random parameters make all tokens alike (chapter 06), and so all "

@@ -454,34 +454,42 @@ EXERCISES = (
         title="The best possible loss",
         level=2,
         minutes=5,
-        task="In the toy language whoever is thirsty drinks water, milk, tea or juice, "
-        "each equally often. Set `best` to the smallest mean loss, in nats, that "
-        'any model can reach at the [MASK] of "lisa was thirsty . she drank the '
-        '[MASK] ." The vocabulary has 140 tokens.',
+        task="Of the blanks in a test, three in four are settled by the rest of their "
+        "passage. At the fourth, four words are equally likely and nothing tells "
+        "which. Set `best` to the smallest mean loss, in nats, that any model can "
+        "reach.",
         hints=(
-            "The best model gives each word the share that it really has. Which share "
-            "does it give to the word that stands there?",
-            "−log of that share, with the natural logarithm.",
+            "The best model gives each word the probability that it really has. What "
+            "does it pay at a blank that is settled, and what at one that is open?",
+            "0 at three of the blanks and −ln ¼ at the fourth. Take the mean.",
         ),
-        solution=1.3863,
+        solution=0.3466,
         name="best",
-        why="Nothing in the text tells the four words apart: the best model gives each "
-        "¼, and −ln ¼ = 1.386.",
+        why="A settled blank costs 0 and an open one −ln ¼ = 1.386; the mean of three "
+        "and one is 0.347, a perplexity of 1.41.",
         tolerance=5e-3,
         mistakes=(
             Mistake(
+                1.3863,
+                "that is the loss at the open blank: take the mean over all four",
+            ),
+            Mistake(
                 0.0,
-                "a loss of 0 would mean knowing which of the four it is, and "
-                "nothing in the text tells",
+                "a loss of 0 would mean knowing which of the four words it is, and "
+                "nothing tells",
             ),
             Mistake(
-                4.9416,
-                "that is ln 140, the loss of a model that knows nothing: "
-                "only four words are possible here",
+                0.5596,
+                "that is the logarithm of the mean perplexity: take the mean of the "
+                "losses",
             ),
-            Mistake(0.25, "0.25 is the probability: the loss is −ln 0.25"),
             Mistake(
-                2.0, "that is in bits, log2: the course counts in nats, with np.log"
+                0.2076,
+                "that is −ln of the portion of right guesses, 13 in 16: take the mean "
+                "of the losses",
+            ),
+            Mistake(
+                0.5, "that is in bits, log2: the course counts in nats, with np.log"
             ),
         ),
     ),
