@@ -33,6 +33,7 @@ from bert_np.analysis.minimal_pairs import (
     score_pairs,
 )
 from bert_np.analysis.patching import Place, mean_run, run_patched
+from bert_np.analysis.probing import ProbeScores, format_probe, probe_layers
 from bert_np.analysis.statistics import (
     attention_distance,
     attention_entropy,
@@ -68,6 +69,7 @@ __all__ = [
     "PairScores",
     "PatchGrid",
     "Place",
+    "ProbeScores",
     "RelationScores",
     "Review",
     "Sentence",
@@ -79,6 +81,7 @@ __all__ = [
     "cosine_with",
     "find_examples",
     "format_pairs",
+    "format_probe",
     "format_relations",
     "head_distances",
     "head_places",
@@ -90,6 +93,7 @@ __all__ = [
     "next_sentence_difference",
     "patch_grid",
     "position_places",
+    "probe_layers",
     "read_reviews",
     "read_treebank",
     "rollout",

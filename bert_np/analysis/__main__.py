@@ -2,6 +2,8 @@
 
 python -m bert_np.analysis relations [MODEL]
 python -m bert_np.analysis pairs [MODEL]
+python -m bert_np.analysis tags [MODEL]
+python -m bert_np.analysis distances [MODEL]
 """
 
 import argparse
@@ -17,6 +19,7 @@ from bert_np.analysis.minimal_pairs import (
     make_pairs,
     score_pairs,
 )
+from bert_np.analysis.probing import format_probe, probe_layers
 from bert_np.analysis.syntax import format_relations, score_relations
 from bert_np.errors import BertError
 from bert_np.files.pretrained import MINILM, load_pretrained
@@ -46,7 +49,24 @@ def pair_tables(options, model):
     return "\n\n".join(tables)
 
 
-TABLES = {"relations": relation_table, "pairs": pair_tables}
+def probe_table(options, model, label):
+    """Return what a linear map reads off each layer."""
+    scores = probe_layers(
+        read_treebank(options.treebank),
+        *model,
+        rng=np.random.default_rng(options.seed),
+        label=label,
+        report=partial(print, file=sys.stderr, flush=True),
+    )
+    return format_probe(scores)
+
+
+TABLES = {
+    "relations": relation_table,
+    "pairs": pair_tables,
+    "tags": partial(probe_table, label="tag"),
+    "distances": partial(probe_table, label="distance"),
+}
 
 
 def main(arguments=None):
@@ -63,7 +83,7 @@ def main(arguments=None):
         help=f"{MINILM.name} (the default), a hub name, or a folder",
     )
     parser.add_argument(
-        "--treebank", metavar="FILE", help="another one, also in CoNLL-U: for relations"
+        "--treebank", metavar="FILE", help="another one, also in CoNLL-U"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

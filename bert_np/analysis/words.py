@@ -80,41 +80,47 @@ def run_attention(
     """
     cut = cut_all(word_lists, tokenizer, config, what)
     prepared = prepare(params, config)
-
-    def run(inputs):
-        return fast_bert(**inputs, prepared=prepared, config=config)["attention_probs"]
-
-    return _run_batches(cut, config, run, between_words, report, batch_size)
+    batches, _ = _make_batches(cut, report, batch_size)
+    return _generate_maps(batches, prepared, config, report)
 
 
 def run_states(
-    word_lists,
-    params,
-    config,
-    tokenizer,
-    *,
-    report=None,
-    batch_size=32,
-    what="words[{}]",
+    word_lists, params, config, tokenizer, *, report=None, batch_size=32, what="words"
 ):
-    """Yield (number, states) for each list of words, the longest first.
+    """Yield the states (N, H) of all words: the embeddings, then each layer.
 
-    The states have shape (L + 1, W, H): place 0 holds the embeddings,
-    place l the output of layer l - 1. The state of a word is the mean
-    over its pieces. For the arguments see `run_attention`.
+    The state of a word is the mean over its pieces; the words are in the
+    order of the lists. All sentences go through one layer before the next
+    is run, so that the states of only one are in memory. For the
+    arguments see `run_attention`.
     """
     cut = cut_all(word_lists, tokenizer, config, what)
     prepare(params, config)  # checks params
+    batches, order = _make_batches(cut, report, batch_size)
+    words = np.cumsum([0, *(len(pieces.members) for pieces in cut)])
+    rows = np.concatenate([np.arange(words[n], words[n + 1]) for n in order])
+    return _generate_states(batches, rows, params, config, report)
 
-    def run(inputs):
-        mask = inputs["attention_mask"]
-        ids = inputs["input_ids"]
-        states = [embed(ids, np.zeros_like(ids), params["embeddings"], config)]
-        for layer in params["layers"]:
-            states.append(encoder_layer(states[-1], layer, mask, config)[0])
-        return states
 
-    return _run_batches(cut, config, run, means_of_words, report, batch_size)
+def _generate_states(batches, rows, params, config, report):
+    tables = params["embeddings"]
+    states = [embed(b.ids, np.zeros_like(b.ids), tables, config) for b in batches]
+    for number, layer in enumerate((None, *params["layers"])):
+        if layer is not None:
+            for place, batch in enumerate(batches):
+                x = states[place]
+                states[place] = encoder_layer(x, layer, batch.mask, config)[0]
+        found = np.empty((len(rows), config.hidden_size), states[0].dtype)
+        found[rows] = np.concatenate(
+            [
+                means_of_words(x, members)
+                for batch, xs in zip(batches, states)
+                for x, members in zip(xs, batch.members)
+            ]
+        )
+        yield found
+        if report is not None:
+            report(f"layer {number}/{config.num_hidden_layers}")
 
 
 def between_words(probs, members):
@@ -172,25 +178,42 @@ def cut_words(words, tokenizer, name):
     return WordPieces(cut.input_ids, members)
 
 
-def _run_batches(cut, config, run, to_words, report, batch_size):
-    """Run batches of similar length; yield (number, stack for words)."""
+class Batch(NamedTuple):
+    """Some sentences, of similar length, padded to one."""
+
+    numbers: list  # which sentences of the list
+    ids: np.ndarray  # (B, T)
+    mask: np.ndarray  # (B, T) of bool
+    members: list  # for each sentence (W, T) of bool: see WordPieces
+
+
+def _make_batches(cut, report, batch_size):
+    """Put sentences of similar length together, the longest first."""
     if report is not None:
         require_callable("report", report)
     batch_size = check_count(batch_size, "batch_size", 1)
-    return _generate(cut, config, run, to_words, report, batch_size)
-
-
-def _generate(cut, config, run, to_words, report, batch_size):
     lengths = np.array([len(pieces.input_ids) for pieces in cut])
-    order, N = np.argsort(-lengths, kind="stable"), len(cut)
-    for start in range(0, N, batch_size):
+    order, batches = np.argsort(-lengths, kind="stable"), []
+    for start in range(0, len(cut), batch_size):
         rows = order[start : start + batch_size]
         mask = np.arange(lengths[rows[0]]) < lengths[rows, None]  # (B, T)
         ids = np.zeros(mask.shape, dtype=int)
         ids[mask] = np.concatenate([cut[row].input_ids for row in rows])
-        stacks = run({"input_ids": ids, "attention_mask": mask})
-        for place, row in enumerate(rows):
-            members = cut[row].members
-            padded = np.pad(members, ((0, 0), (0, mask.shape[1] - members.shape[1])))
-            yield int(row), to_words(np.stack([x[place] for x in stacks]), padded)
-        report_tenths(report, start, start + len(rows), N, "sentences")
+        T = mask.shape[1]
+        members = [
+            np.pad(cut[row].members, ((0, 0), (0, T - lengths[row]))) for row in rows
+        ]
+        batches.append(Batch(rows.tolist(), ids, mask, members))
+    return batches, order
+
+
+def _generate_maps(batches, prepared, config, report):
+    done, total = 0, sum(len(batch.numbers) for batch in batches)
+    for batch in batches:
+        out = fast_bert(batch.ids, prepared, config, attention_mask=batch.mask)
+        maps = out["attention_probs"]
+        for place, number in enumerate(batch.numbers):
+            probs = np.stack([layer[place] for layer in maps])  # (L, A, T, T)
+            yield number, between_words(probs, batch.members[place])
+        before, done = done, done + len(batch.numbers)
+        report_tenths(report, before, done, total, "sentences")

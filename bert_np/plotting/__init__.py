@@ -32,6 +32,7 @@ from bert_np.plotting.preparation import (
     merge_word_pieces,
     prepare_maps,
 )
+from bert_np.plotting.probing import plot_probe
 from bert_np.plotting.relations import plot_relation_heads, plot_relations
 from bert_np.plotting.roofline import plot_roofline
 from bert_np.plotting.steps import step_through
@@ -69,6 +70,7 @@ __all__ = [
     "plot_pairs",
     "plot_parameters",
     "plot_patch_grid",
+    "plot_probe",
     "plot_query_key",
     "plot_relation_heads",
     "plot_relations",

@@ -82,12 +82,14 @@ RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES, "relation": "x"}
 TWO = ("{first} {second} *a*", "{first} {second} *b*")
 FOUND = analysis.find_examples(["a b"], PARAMS, CONFIG, TOKENIZER, head=(0, 0))
 RIGHT |= {"examples": FOUND}
+MODEL = PARAMS, CONFIG, TOKENIZER
+PROBE_SCORES = analysis.probe_layers([PARSED] * 5, *MODEL, rng=RIGHT["rng"])
 MADE = analysis.make_pairs(TWO, first=["a", "c"], second=["b"])
 RIGHT |= {"templates": TWO, "pairs": MADE}
 PAIR_SCORES = analysis.score_pairs(MADE, PARAMS, CONFIG, TOKENIZER)
 # Their errors are their own.
 CALLED = {"report", "make_batch", "after_step", "stop_when", "run_all", "answer"}
-CALLED |= {"pattern"}
+CALLED |= {"pattern", "label"}
 MAP, ALL = {"probs": MAPS[0, 0, 0]}, {"probs": MAPS[:, 0]}
 FOLDER = pretrained.PACKAGED["toy"]
 MOVED = {"pooler": {"dense": TRACE["pooler"]["dense"] + 1}}
@@ -104,6 +106,8 @@ OWN = {
     "analysis.find_examples": {"head": (1, 2)},
     "analysis.make_pairs": {"first": ["a"], "second": ["b"]},
     "analysis.format_pairs": {"scores": PAIR_SCORES},
+    "analysis.format_probe": {"scores": PROBE_SCORES},
+    "plotting.plot_probe": {"scores": PROBE_SCORES},
     "plotting.plot_pairs": {"scores": PAIR_SCORES},
     "plotting.crop_padding": MAP | {"attention_mask": [1] * 5},
     "plotting.plot_weighted_norms": MAP | {"norms": MAP["probs"]},

@@ -120,6 +120,7 @@ NOT_CHOSEN = ([3], [], [1, 1], [True], "a", HUGE)
 PAIRS = pair_scores(["he", "it"])
 RELATIONS = relation_scores(["obj", "det"])
 CASES = [
+    case("scores is PairScores", P.plot_probe, PAIRS),
     case("examples is list", P.plot_examples, [1]),
     case("examples is tuple", P.examples_table, (1,)),
     case("title is a int", P.examples_table, found_examples(WORDS), title=3),

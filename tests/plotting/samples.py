@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from bert_np.analysis import Example, Examples, PairScores, RelationScores
+from bert_np.analysis import Example, Examples, PairScores, ProbeScores, RelationScores
 from bert_np.analysis.minimal_pairs import count_outcomes
 
 WORDS = ["the", "cat", "sat"]
@@ -69,6 +69,13 @@ def found_examples(words, query=1, key=0):
     one = Example(tuple(words), query, key, float(row[key]), 0.25, row, words[0])
     other = one._replace(query=key, key=query, weight=0.02)
     return Examples([one, other], [other], [one], (3, 1), "obj", 1234, 0.5)
+
+
+def probe_scores():
+    """Scores of three layers, the embeddings among them."""
+    curves = np.array([[0.5, 0.9, 0.75], [0.25, 0.3, 0.1], [0.25, 0.6, 0.65]])
+    bands = [np.stack([c - 0.05, c + 0.05], axis=-1) for c in curves]
+    return ProbeScores(*curves, *bands, 0.8, 0.2, (60, 20, 20), ("NOUN", "VERB"))
 
 
 def names(count):

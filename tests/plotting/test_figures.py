@@ -33,7 +33,7 @@ PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 
 
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
-ON_AXES += ["plot_histogram", "plot_relations"]
+ON_AXES += ["plot_histogram", "plot_probe", "plot_relations"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
 ON_AXES += ["plot_difference", "plot_patch_grid"]
 
@@ -66,6 +66,7 @@ def draw(name, tokens, **more):
         "plot_pairs": ((samples.pair_scores(tokens[:2]),), {"head": (0, 1)}),
         "plot_parameters": ((BertConfig(),), {"heads": True}),
         "plot_patch_grid": ((q.T[:5],), {"columns": tokens, "ylabel": tokens[1]}),
+        "plot_probe": ((samples.probe_scores(),), {}),
         "plot_query_key": ((q, k, tokens, 1), {"visible": mask}),
         "plot_relation_heads": ((samples.relation_scores(few), few[0]), {}),
         "plot_relations": ((samples.relation_scores(tokens),), {}),
@@ -519,6 +520,20 @@ def test_of_a_long_sentence_the_words_around_both_ends_are_shown(query, key):
     assert {query, key} <= set(kept) and kept == sorted(kept) and 10 < len(kept) < 40
     for before, place, after in zip(shown, shown[1:], shown[2:]):
         assert place is not None or after > before + 1  # a gap stands for words
+
+
+def test_a_probe_has_three_curves_in_their_bands_and_two_levels():
+    scores = samples.probe_scores()
+    figure = P.plot_probe(scores)
+    ax = figure.axes[0]
+    drawn = [line.get_ydata() for line in ax.lines]
+    np.testing.assert_array_equal(drawn[:3], scores[:3])
+    assert [line[0] for line in drawn[3:]] == [0.8, 0.2]
+    heights = ax.collections[1].get_paths()[0].vertices[:, 1]
+    assert {0.25, 0.05} <= set(heights.round(9)) and heights.max() == 0.35
+    assert samples.ticks(ax.xaxis) == ["embed-\ndings", "0", "1"]
+    assert "most at layer 0, 0.90, where the control task gets 0.30" in describe(figure)
+    assert "selectivity is largest at layer 1, 0.65" in describe(figure)
 
 
 # ------------------------------------------------------------------- diagrams
