@@ -81,7 +81,6 @@ SCORES = analysis.score_relations([PARSED] * 2, PARAMS, CONFIG, TOKENIZER, least
 RIGHT |= {"sentences": [PARSED] * 50, "scores": SCORES, "relation": "x"}
 TWO = ("{first} {second} *a*", "{first} {second} *b*")
 FOUND = analysis.find_examples(["a b"], PARAMS, CONFIG, TOKENIZER, head=(0, 0))
-RIGHT |= {"examples": FOUND}
 MODEL = PARAMS, CONFIG, TOKENIZER
 PROBE_SCORES = analysis.probe_layers([PARSED] * 5, *MODEL, rng=RIGHT["rng"])
 MADE = analysis.make_pairs(TWO, first=["a", "c"], second=["b"])
@@ -106,6 +105,8 @@ OWN = {
     "analysis.find_examples": {"head": (1, 2)},
     "analysis.make_pairs": {"first": ["a"], "second": ["b"]},
     "analysis.format_pairs": {"scores": PAIR_SCORES},
+    "plotting.examples_table": {"examples": FOUND},
+    "plotting.plot_examples": {"examples": FOUND},
     "analysis.format_probe": {"scores": PROBE_SCORES},
     "plotting.plot_probe": {"scores": PROBE_SCORES},
     "plotting.plot_pairs": {"scores": PAIR_SCORES},
