@@ -460,4 +460,36 @@ PREDICTIONS = {
         "hundreds of times as much as rounding.",
         "one not transposed",
     ),
+    "10.self": Prediction(
+        0.054,
+        "One row in twenty. The residual keeps a token's own vector anyway, so no head "
+        "has to.",
+        "rows whose largest entry is their own token: 5.4%",
+        0.05,
+    ),
+    "10.padding": Prediction(
+        0.671,
+        "A third of the rows belongs to padding, whose queries look anywhere.",
+        "naive, padding included: 0.671",
+        0.1,
+    ),
+    "10.offset": Prediction(
+        0.43,
+        "The verb may stand one, two or five words before its object, so no single "
+        "offset is right in most cases.",
+        "obj ",
+        0.1,
+    ),
+    "10.forced": Prediction(
+        16,
+        "In each pair the same noun is right once and wrong once, so exactly half of "
+        "the sentences come out right, whatever the noun is.",
+        "so it is right in 16 of 32 sentences",
+    ),
+    "10.swap": Prediction(
+        67,
+        "Far more than luck: from he it looks at the person, from it at the thing.",
+        "| (3, 1) | 0.39 | 0.03 | 0.07 | 0.36 | 0 | 5 | 67 |",
+        5,
+    ),
 }

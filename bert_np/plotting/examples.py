@@ -35,7 +35,8 @@ def plot_examples(examples, *, title=None):
     The word that looks, the query, is blue, the key orange. Arcs go from
     the query to the key, and fainter to every other word that gets 0.1
     or more; the thicker, the larger the weight. Of a long sentence only
-    the words around the two are shown.
+    the words around the two are shown. A list that is empty is left out,
+    as after examples._replace(smallest=[]).
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ def plot_examples(examples, *, title=None):
     matplotlib.figure.Figure
     """
     require_examples(examples)
-    lists = {name: getattr(examples, name) for name in LISTS}
+    lists = {n: getattr(examples, n) for n in LISTS if len(getattr(examples, n))}
     rows = sum(map(len, lists.values()))
     height = ROW * rows + HEADING * len(lists)
     notes = [headline(examples), USUAL]
@@ -238,6 +239,8 @@ def describe_examples(examples):
     """Name the first place of each list."""
     parts = []
     for name in LISTS:
+        if not getattr(examples, name):
+            continue
         example = getattr(examples, name)[0]
         query, key = token_labels(
             [example.words[example.query], example.words[example.key]]

@@ -134,6 +134,86 @@ def _draw_values(rng):
     return rng.integers(-2, 4, shape) / 4, mask
 
 
+# --------------------------------------------------------------- relations
+
+
+def my_score_relation(attention, dependents, heads):
+    own = np.eye(attention.shape[-1], dtype=bool)
+    strongest = np.where(own, -1, attention).argmax(axis=-1)  # (A, W)
+    return (strongest[:, dependents] == heads).mean(axis=-1)
+
+
+def _itself_too(attention, dependents, heads):
+    """a word that attends most to itself counts for you as not found: look for
+    the strongest *other* word
+    """
+    return (attention.argmax(axis=-1)[:, dependents] == heads).mean(axis=-1)
+
+
+def _head_looks(attention, dependents, heads):
+    """you asked where the syntactic head looks: the dependent is the query"""
+    return my_score_relation(attention, heads, dependents)
+
+
+def _by_columns(attention, dependents, heads):
+    """you took the strongest query of a column: a row is the word that looks"""
+    return my_score_relation(attention.swapaxes(-1, -2), dependents, heads)
+
+
+def _mean_attention(attention, dependents, heads):
+    """that is the mean attention to the syntactic head: count the pairs in which
+    it is the strongest
+    """
+    return attention[:, dependents, heads].mean(axis=-1)
+
+
+def _more_than_half(attention, dependents, heads):
+    """the strongest other word need not get more than half"""
+    return (attention[:, dependents, heads] > 0.5).mean(axis=-1)
+
+
+def _counted(attention, dependents, heads):
+    """that is the number of pairs found: divide by the number of pairs"""
+    return my_score_relation(attention, dependents, heads) * len(heads)
+
+
+def _all_heads_together(attention, dependents, heads):
+    """one number for all heads: each has its own"""
+    return my_score_relation(attention, dependents, heads).mean()
+
+
+def _by_words(attention, dependents, heads):
+    """you divided by the number of words: divide by the number of pairs"""
+    found = my_score_relation(attention, dependents, heads) * len(heads)
+    return found / attention.shape[-1]
+
+
+def _draw_pairs(rng):
+    """Attention of some heads over some words, and pairs of different words."""
+    A, W, N = rng.integers(1, 4), rng.integers(2, 7), rng.integers(1, 8)
+    scores = np.exp(2 * rng.normal(size=(A, W, W)))
+    dependents = rng.integers(0, W, N)
+    heads = (dependents + rng.integers(1, W, N)) % W
+    return scores / scores.sum(axis=-1, keepdims=True), dependents, heads
+
+
+PAPER = np.array(
+    [
+        [0.1, 0.6, 0.2, 0.1],
+        [0.5, 0.3, 0.1, 0.1],
+        [0.2, 0.2, 0.4, 0.2],
+        [0.1, 0.1, 0.3, 0.5],
+    ]
+)
+TURNED = np.array(
+    [
+        [0.4, 0.1, 0.3, 0.2],
+        [0.05, 0.9, 0.02, 0.03],
+        [0.1, 0.6, 0.1, 0.2],
+        [0.25, 0.2, 0.35, 0.2],
+    ]
+)
+
 EXERCISES = (
     Exercise(
         id="10.previous",
@@ -244,34 +324,72 @@ EXERCISES = (
         draw=_draw_values,
     ),
     Exercise(
+        id="10.score",
+        title="How often does a head find it?",
+        level=2,
+        minutes=10,
+        task="Write `my_score_relation(attention, dependents, heads)` for attention of "
+        "shape (A, W, W) between W words, and two arrays of N places: each pair is a "
+        "dependent and its syntactic head. Return, for each of the A heads, the share "
+        "of pairs in which the dependent's strongest other word is the syntactic head.",
+        hints=(
+            "Which entry of a row must not win, however large it is?",
+            "Put -1 on the diagonal, argmax over the last axis gives the strongest "
+            "other word of each word, (A, W). Take the columns `dependents`, compare "
+            "with `heads`, and average over the pairs.",
+        ),
+        solution=my_score_relation,
+        mistakes=mistakes(
+            _itself_too,
+            _head_looks,
+            _by_columns,
+            _mean_attention,
+            _more_than_half,
+            _counted,
+            _all_heads_together,
+            _by_words,
+        ),
+        cases=(
+            (PAPER[None], np.array([0, 1, 3]), np.array([1, 2, 2])),
+            (
+                np.stack([PAPER, TURNED]),
+                np.array([0, 1, 2, 3, 3]),
+                np.array([2, 0, 1, 2, 0]),
+            ),
+            (np.stack([TURNED, PAPER, TURNED.T]), np.array([1]), np.array([0])),
+        ),
+        draw=_draw_pairs,
+    ),
+    Exercise(
         id="10.sentence",
         title="Which sentence may you write?",
         level=2,
         minutes=5,
-        task="A head gives 0.70 from *it* to the right noun in the sentence that you "
-        "tried first. Over 50 sentences with two nouns each it gives 0.31 to the "
-        "right noun and 0.32 to the other, and the right one gets more in 24. Set "
-        '`verdict` to "a" (it finds what *it* means), "b" (from *it*, it looks at '
-        'nouns, right or wrong) or "c" (it looks at nothing in particular).',
+        task="In 50 pairs of sentences the last word is changed, and with it the noun "
+        "that *it* means. A head is right in exactly one sentence of 48 pairs, in both "
+        'of 1 pair and in neither of 1. Set `verdict` to "a" (it finds what *it* means '
+        'half of the time), "b" (it pays no attention to the last word) or "c" (it '
+        "decides by lot).",
         hints=(
-            "Compare 0.31 with 0.32, and 24 with the half of 50. Then add the two "
-            "shares.",
-            "The two nouns together get 0.63 of each row: that is a habit. Which "
-            "of the two is right makes no difference.",
+            "If it decided by lot in each sentence, in how many of the 50 pairs would "
+            "both be right?",
+            "By lot: both right in a quarter of the pairs, one in half of them. In 48 "
+            "of 50 it gave the same noun twice.",
         ),
         solution="b",
         name="verdict",
-        why="Two nouns get 0.63 of the row, so it does look at nouns; a coin would be "
-        "right as often as in 24 of 50.",
+        why="It gives the same noun twice in 48 of 50 pairs. By lot, 25 pairs would "
+        "have exactly one sentence right.",
         mistakes=(
             Mistake(
                 "a",
-                "in 24 of 50 it is right: so is a coin. The first sentence was luck",
+                "half of the sentences right is forced: whoever gives the same noun "
+                "twice is right in exactly one of each pair",
             ),
             Mistake(
                 "c",
-                "two nouns get 0.63 of a row that has many more tokens: that "
-                "is something in particular",
+                "by lot it would be right in both sentences of some 12 pairs, and in "
+                "exactly one of 25, not of 48",
             ),
         ),
     ),
