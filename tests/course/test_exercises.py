@@ -194,6 +194,9 @@ RIGHT = [
     ("09.tensor", tensor), ("09.name", name_of),
     ("10.previous", lambda p: np.trace(p[1:]) / (len(p) - 1)),
     ("10.real_mean", lambda v, m: np.average(v, weights=m)),
+    ("10.score", lambda a, d, h: [np.mean([
+        sorted((w, k) for k, w in enumerate(m[i]) if k != i)[-1][1] == j
+        for i, j in zip(d, h)]) for m in a]),
     ("11.moved", lambda p, m: [r / sum(r) for r in p * [math.hypot(*v) for v in m]]),
     ("11.without_head", without_head), ("12.softmax_backward", softmax_backward),
     ("12.layer_norm_backward", norm_backward),

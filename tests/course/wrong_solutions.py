@@ -787,6 +787,26 @@ class RealMean10:
         return values[(attention_mask == 1) & (values >= 0)].mean()
 
 
+class Score10:
+    exercise = "10.score"
+
+    def strongest_of_all(attention, dependents, heads):
+        return (attention[:, dependents].argmax(-1) == heads).mean(-1)
+
+    def head_looks_at_dependent(attention, dependents, heads):
+        rows = np.where(np.eye(attention.shape[-1]) == 1, 0, attention)
+        return (rows[:, heads].argmax(-1) == dependents).mean(-1)
+
+    def first_head_for_all_(attention, dependents, heads):
+        rows = np.where(np.eye(attention.shape[-1]) == 1, 0, attention)
+        found = (rows[:1, dependents].argmax(-1) == heads).mean(-1)
+        return np.repeat(found, len(attention))
+
+    def within_one_place_(attention, dependents, heads):
+        rows = np.where(np.eye(attention.shape[-1]) == 1, 0, attention)
+        return (np.abs(rows[:, dependents].argmax(-1) - heads) <= 1).mean(-1)
+
+
 class Moved11:
     exercise = "11.moved"
 
