@@ -103,6 +103,8 @@ OWN = {
     "training.masking.mask_tokens": {"rate": 0.15},
     "analysis.logit_difference": {"position": 1, "word": 2, "other": 3},
     "analysis.find_examples": {"head": (1, 2)},
+    "plotting.examples_table": {"examples": FOUND},
+    "plotting.plot_examples": {"examples": FOUND},
     "analysis.make_pairs": {"first": ["a"], "second": ["b"]},
     "analysis.format_pairs": {"scores": PAIR_SCORES},
     "plotting.examples_table": {"examples": FOUND},
