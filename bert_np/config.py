@@ -320,7 +320,8 @@ def _require_bert(values):
     if not names or not isinstance(names[0], str) or not names[0].startswith("Bert"):
         raise BertError(
             "config has no model_type, and architectures = "
-            f"{short(values.get('architectures'))} does not begin with a Bert class"
+            f"{short(values.get('architectures'))} does not begin with a Bert class; "
+            'if it is a BERT, add "model_type": "bert"'
         )
 
 

@@ -27,9 +27,19 @@ TORCH = (
     "torch.load(f, weights_only=True).items()}}, 'model.safetensors')"
 )
 RENAME = "name it pytorch_model.bin, then load again to see how to convert it"
-OTHERS = (
-    "get the model's safetensors file; transformers 5 cannot convert it, but "
-    "transformers 4 can, by from_pretrained with from_tf=True or from_flax=True"
+RENAME_KERAS = RENAME.replace("pytorch_model.bin", "tf_model.h5")
+# transformers 5 reads no such files, and the last versions of 4 lose the weights.
+# These commands were tried with tensorflow 2.21, flax 0.12 and torch 2.13.
+OLD = "with transformers==4.49.0, torch, {} installed, run in its folder: "
+BY_CLASS = (
+    "import json, transformers as t; getattr(t, json.load(open('config.json'))"
+    "['architectures'][0]).from_pretrained('.', from_{}=True).save_pretrained('.')"
+)
+KERAS = OLD.format("tensorflow, tf-keras") + BY_CLASS.format("tf")
+FLAX = OLD.format("flax") + BY_CLASS.format("flax")
+TENSORFLOW = OLD.format("tensorflow") + (
+    "import transformers as t; t.BertForPreTraining.from_pretrained('{}.index', "
+    "from_tf=True, config='config.json').save_pretrained('.')"
 )
 AGAIN = "download it again"
 # How other files begin that turn up in place of a safetensors file.
@@ -37,7 +47,7 @@ SIGNATURES = (
     (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
     (b"PK", f"a ZIP archive, which is not opened; if it is PyTorch's, {RENAME}"),
     (b"\x80", f"a Python pickle, which is not opened; if it is PyTorch's, {RENAME}"),
-    (b"\x89HDF", f"an HDF5 file (TensorFlow): {OTHERS}"),
+    (b"\x89HDF", f"an HDF5 file (TensorFlow): {RENAME_KERAS}"),
     (b"GGUF", "a GGUF file (llama.cpp): get the model's safetensors file"),
     (b"\x93NUMPY", "a NumPy array file: get the model's safetensors file"),
     (b"<", f"an HTML or XML page, not the weights: {AGAIN}"),
@@ -128,7 +138,11 @@ def _remedy(name):
         return TORCH.format("pytorch_model*.bin")
     if re.search(r"\.(bin|pth?|ckpt)$", name):
         return f"if it is PyTorch's, {RENAME}; otherwise get the safetensors file"
-    return OTHERS
+    if ".ckpt" in name:
+        return TENSORFLOW.format(
+            re.sub(r"(\.ckpt.*?)\.\w+(-\d+-of-\d+)?$", r"\1", name)
+        )
+    return KERAS if name.endswith(".h5") else FLAX
 
 
 def _read_shard_headers(folder):

@@ -106,6 +106,7 @@ def change_config(**changes):
 
 SETTINGS = "tokenizer_config.json"
 GIT_LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+NO_TYPE = {n: t for n, t in CONFIG.items() if n not in ("model_type", "architectures")}
 REST = {n: t for n, t in CONFIG.items() if n != "hidden_act"}
 # The advice, (weights, files), what is done.
 FOLDERS = [
@@ -136,6 +137,15 @@ FOLDERS = [
         "a file must give each size",
         {"files": {"config.json": json.dumps(SHORT)}},
         lambda folder, message: put(folder, "config.json"),
+    ),
+    (
+        'if it is a BERT, add "model_type": "bert"',
+        {"files": {"config.json": json.dumps(NO_TYPE)}},
+        lambda folder, message: write_json(
+            folder,
+            "config.json",
+            NO_TYPE | json.loads("{%s}" % message.split("add ")[1]),
+        ),
     ),
     (
         "did you mean 'hidden_act'?",
@@ -242,6 +252,49 @@ def test_a_folder_is_saved_to_once_what_is_named_is_gone(tmp_path, files):
             path = folder / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     save_pretrained(folder, params, config)
+    accept(folder, BASE)
+
+
+# ------------------------------------------------------ weights of other formats
+STAND_IN = """
+import shutil
+
+class BertForPreTraining:
+    def from_pretrained(name, from_tf=False, from_flax=False, config=None):
+        print(name, from_tf, from_flax, config)
+        return BertForPreTraining()
+
+    def save_pretrained(self, folder):
+        shutil.copy("saved", folder + "/model.safetensors")
+"""
+FORMATS = [
+    ("tf_model.h5", "tensorflow, tf-keras", ". True False None"),
+    ("flax_model.msgpack", "flax", ". False True None"),
+    (
+        "bert_model.ckpt.data-00000-of-00001",
+        "tensorflow",
+        "bert_model.ckpt.index True False config.json",
+    ),
+]
+
+
+@pytest.mark.parametrize("name, packages, asked", FORMATS)
+def test_weights_of_other_formats_are_given_to_an_old_transformers(
+    tmp_path, name, packages, asked
+):
+    """A stand-in for transformers 4.49, in which the commands were tried."""
+    (tmp_path / "transformers.py").write_text(STAND_IN)
+    folder = make(tmp_path / "model", None, {name: b"\x89HDF", "saved": RAW})
+    message = refuse(folder, f"transformers==4.49.0, torch, {packages} installed, run")
+    code = message.split("run in its folder: ")[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr) == (f"{asked}\n", "")
     accept(folder, BASE)
 
 

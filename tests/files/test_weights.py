@@ -48,7 +48,7 @@ FILES = [
     ("Git LFS pointer", LFS, "Git LFS pointer", "git lfs pull"),
     ("ZIP", zipped(), "ZIP", "name it pytorch_model.bin"),
     ("pickle", pickle.dumps([1.0] * 9, 2), "pickle", "name it pytorch_model.bin"),
-    ("HDF5", b"\x89HDF\r\n\x1a\n" + bytes(90), "HDF5", "transformers 4 can"),
+    ("HDF5", b"\x89HDF\r\n\x1a\n" + bytes(90), "HDF5", "name it tf_model.h5"),
     ("GGUF", b"GGUF\x03\0\0\0" + bytes(90), "GGUF"),
     ("npy", b"\x93NUMPY\x01\0v\0{'descr': '<f4'}", "NumPy"),
     ("HTML", b"\xef\xbb\xbf\r\n <!DOCTYPE html><html>", "HTML", "again"),
@@ -163,8 +163,8 @@ OTHERS = {
     "pytorch_model.bin": "torch.load(f, weights_only=True)",
     "pytorch_model-00001-of-00002.bin": "glob.glob('pytorch_model*.bin')",
     "a.pt": "name it pytorch_model.bin",
-    "tf_model.h5": "transformers 4 can",
-    "bert_model.ckpt.index": "transformers 4 can",
+    "tf_model.h5": "transformers==4.49.0, torch, tensorflow, tf-keras",
+    "bert_model.ckpt.index": "from_pretrained('bert_model.ckpt.index', from_tf=True",
     "x.msgpack": "from_flax=True",
 }
 
