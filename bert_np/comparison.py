@@ -122,6 +122,8 @@ def _check_tree(params):
 
 def _as_numbers(name, stage, values):
     """A stage as an array; the trace of another library may hold anything."""
+    if np.ma.is_masked(values):  # NumPy would read the values under the mask
+        raise BertError(f"{name}: {stage} is a masked array, allowed: a plain array")
     try:
         array = np.asarray(values)
     except (ValueError, TypeError, RuntimeError) as error:

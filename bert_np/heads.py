@@ -12,6 +12,7 @@ from bert_np.inputs import (
     check_trace,
     check_vectors,
     require_head,
+    require_word_table,
 )
 from bert_np.trace import branch, record
 
@@ -58,7 +59,7 @@ def masked_lm_logits(last_hidden_state, params, config, *, trace=None):
     transform = linear(last_hidden_state, **mlm["transform"])  # (B, T, H)
     activated = ACTIVATIONS[config.hidden_act](transform)
     norm = layer_norm(activated, **mlm["norm"], eps=config.layer_norm_eps)
-    word_table = mlm.get("decoder", params["embeddings"]["word"])
+    word_table = require_word_table(params, config)  # (V, H)
     logits = linear(norm, word_table.T, mlm["bias"])  # (B, T, V)
     record(trace, transform=transform, activated=activated, norm=norm, logits=logits)
     return logits

@@ -224,6 +224,18 @@ def check_pooler_output(pooler_output, W, title):
     check_vectors("pooler_output", pooler_output, W)
 
 
+def require_word_table(params, config):
+    """Return the table that scores words: that of the embeddings, or the MLM
+    head's own where config says that the two are not tied."""
+    mlm, tied = params["mlm"], config.tie_word_embeddings
+    if ("decoder" in mlm) == tied:
+        found = "has a" if tied else "has no"
+        raise BertError(
+            f"params.mlm {found} 'decoder', but config.tie_word_embeddings = {tied}"
+        )
+    return params["embeddings"]["word"] if tied else mlm["decoder"]
+
+
 def require_head(params, name, title):
     """Return params[name], or refuse a model that came without that head."""
     if not isinstance(params, dict):

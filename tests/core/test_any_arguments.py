@@ -107,8 +107,6 @@ OWN = {
     "plotting.plot_examples": {"examples": FOUND},
     "analysis.make_pairs": {"first": ["a"], "second": ["b"]},
     "analysis.format_pairs": {"scores": PAIR_SCORES},
-    "plotting.examples_table": {"examples": FOUND},
-    "plotting.plot_examples": {"examples": FOUND},
     "analysis.format_probe": {"scores": PROBE_SCORES},
     "plotting.plot_probe": {"scores": PROBE_SCORES},
     "plotting.plot_pairs": {"scores": PAIR_SCORES},

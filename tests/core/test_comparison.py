@@ -161,6 +161,11 @@ class Odd:
         ({"mine": np.zeros(3)}, {}, r"none of the stages.*\['mine'\]"),
         (changed("embeddings.word", lambda a: "text"), {}, "embeddings.word has dtype"),
         (changed("embeddings.word", lambda a: Odd()), {}, "word is not an array"),
+        (
+            changed("embeddings.word", lambda a: np.ma.masked_less(a, 0)),
+            {},
+            "trace_b: embeddings.word is a masked array, allowed: a plain array",
+        ),
         (TRACE, {"rtol": -1}, "^rtol = -1, allowed: a number >= 0"),
         (TRACE, {"atol": "1"}, "^atol = '1', allowed"),
     ],

@@ -144,6 +144,7 @@ def test_a_message_stays_short_and_keeps_its_end():
 
 
 X = np.zeros((2, 5, 21))
+UNTIED = replace(CONFIG, tie_word_embeddings=False)
 NO_MLM, NO_NSP = (
     {k: PARAMS[k] for k in PARAMS if k != part} for part in ("mlm", "nsp")
 )
@@ -156,6 +157,11 @@ NO_MLM, NO_NSP = (
         (masked_lm_logits, (X, [], CONFIG), "^params is list"),
         (masked_lm_logits, (X, PARAMS, {}), "^config is dict"),
         (masked_lm_logits, (X.tolist(), PARAMS, CONFIG), "^last_hidden_state is list"),
+        (
+            masked_lm_logits,
+            (X, PARAMS, UNTIED),
+            "params.mlm has no 'decoder', but .* Fal",
+        ),
         (masked_lm_logits, (X > 0, PARAMS, CONFIG), "^last_hidden_state is bool"),
         (masked_lm_logits, (X[..., 1:], PARAMS, CONFIG), r"\(2, 5, 20\), .*\.\., 21\)"),
         (
