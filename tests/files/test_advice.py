@@ -144,7 +144,7 @@ FOLDERS = [
         lambda folder, message: write_json(
             folder,
             "config.json",
-            NO_TYPE | json.loads("{%s}" % message.split("add ")[1]),
+            NO_TYPE | json.loads("{" + message.split("add ")[1] + "}"),
         ),
     ),
     (
