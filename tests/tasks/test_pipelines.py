@@ -44,6 +44,18 @@ def make(monkeypatch, tmp_path):
     return build
 
 
+def test_given_words_have_the_probabilities_of_the_pipeline(make):
+    model, pipeline = make("mlm", "fill-mask")
+    text, words = "the cat [MASK] on the mat .", ["sat", "saw", "##ing", "the", "play"]
+    words = [word for word in words if word in model.tokenizer.vocab]
+    (found,) = bert_np.fill_mask(text, *model, targets=[*words, "playing"])
+    theirs = pipeline(text, targets=words, top_k=len(words))
+    scores = {model.tokenizer.tokens[each["token"]]: each["score"] for each in theirs}
+    assert len(scores) == len(words) >= 3
+    assert {w: p for w, p in found if w != "playing"} == pytest.approx(scores, rel=1e-4)
+    assert dict(found)["playing"] < dict(found)["play"]
+
+
 @pytest.mark.parametrize(
     "labels, problem",
     [
