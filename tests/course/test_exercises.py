@@ -157,6 +157,36 @@ def without_head(W_o, head, D):
     return W_o * (np.arange(len(W_o)) // D != head)[:, None]
 
 
+def linear_backward(d_y, x, W):
+    return np.einsum("no,io->ni", d_y, W), np.einsum("ni,no->io", x, d_y), sum(d_y)
+
+
+def attention_backward(d_context, q, k, v):
+    d_q, d_k, d_v = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v)
+    for i, query in enumerate(q):
+        probs = bert_np.softmax(k @ query / np.sqrt(len(query)))
+        jacobian = np.diag(probs) - np.outer(probs, probs)
+        d_scores = jacobian @ (v @ d_context[i]) / np.sqrt(len(query))
+        d_q[i] = d_scores @ k
+        d_k += np.outer(d_scores, query)
+        d_v += np.outer(probs, d_context[i])
+    return d_q, d_k, d_v
+
+
+def gelu_backward(d_y, x):
+    return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5 * d_y
+
+
+def gelu(x):
+    return np.vectorize(lambda value: value * phi(value))(x)
+
+
+def adam(p, g, m, v, step, rate):
+    m, v = m + (g - m) / 10, v + (g * g - v) / 1000
+    rates = rate * math.sqrt(1 - 0.999**step) / (1 - 0.9**step)
+    return p - rates * m / (np.sqrt(v) + 1e-8 * math.sqrt(1 - 0.999**step)), m, v
+
+
 def phi(x):
     return math.erfc(-x / math.sqrt(2)) / 2
 
@@ -199,8 +229,12 @@ RIGHT = [
         for i, j in zip(d, h)]) for m in a]),
     ("11.moved", lambda p, m: [r / sum(r) for r in p * [math.hypot(*v) for v in m]]),
     ("11.without_head", without_head), ("12.softmax_backward", softmax_backward),
-    ("12.layer_norm_backward", norm_backward),
+    ("12.linear_backward", linear_backward),
+    ("12.attention_backward", attention_backward),
+    ("12.layer_norm_backward", norm_backward), ("12.gelu_backward", gelu_backward),
     ("12.d_logits", lambda z, i: bert_np.softmax(z) - np.eye(len(z))[i]),
+    ("12.sgd", lambda p, g, rate: [a - rate * b for a, b in zip(p, g)]),
+    ("12.adam", adam),
     ("13.operations", lambda T, H, F: 8*T*H*H + 4*T*H*F + 4*T*T*H),
     ("13.padding", lambda n: (n.max() - n).sum() / n.max() / n.size),
 ]  # fmt: skip

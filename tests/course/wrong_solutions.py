@@ -866,6 +866,68 @@ class SoftmaxBackward12:
         return d_scores - d_scores.mean(axis=-1, keepdims=True)
 
 
+class LinearBackward12:
+    exercise = "12.linear_backward"
+
+    def bias_from_one_row_(d_y, x, W):
+        return d_y @ W.T, x.T @ d_y, d_y[0]
+
+    def bias_summed_along_rows(d_y, x, W):
+        return d_y @ W.T, x.T @ d_y, np.sum(d_y, axis=-1)
+
+    def averaged_over_the_batch(d_y, x, W):
+        return d_y @ W.T, np.mean(x[:, :, None] * d_y[:, None], 0), d_y.mean(0)
+
+    def matrix_as_it_stands(d_y, x, W):
+        return d_y @ W, np.einsum("ni,no->io", x, d_y), np.sum(d_y, axis=0)
+
+
+class AttentionBackward12:
+    exercise = "12.attention_backward"
+
+    def scale_forgotten(d_context, q, k, v):
+        probs = softmax(q @ k.T / np.sqrt(q.shape[1]))
+        d_probs = d_context @ v.T
+        d_scores = probs * (d_probs - np.sum(d_probs * probs, 1, keepdims=True))
+        return d_scores @ k, d_scores.T @ q, probs.T @ d_context
+
+    def softmax_left_out(d_context, q, k, v):
+        probs = softmax(q @ k.T / np.sqrt(q.shape[1]))
+        d_scores = d_context @ v.T / np.sqrt(q.shape[1])
+        return d_scores @ k, d_scores.T @ q, probs.T @ d_context
+
+    def no_transposes(d_context, q, k, v):
+        probs = softmax(q @ k.T / np.sqrt(q.shape[1]))
+        d_probs = d_context @ v.T
+        d_scores = probs * (d_probs - np.sum(d_probs * probs, 1, keepdims=True))
+        d_scores /= np.sqrt(q.shape[1])
+        return d_scores @ k, d_scores.T @ q, probs @ d_context
+
+    def probs_without_scale_(d_context, q, k, v):
+        probs = softmax(q @ k.T)
+        d_probs = d_context @ v.T
+        d_scores = probs * (d_probs - np.sum(d_probs * probs, 1, keepdims=True))
+        d_scores /= np.sqrt(q.shape[1])
+        return d_scores @ k, d_scores.T @ q, probs.T @ d_context
+
+
+class GeluBackward12:
+    exercise = "12.gelu_backward"
+
+    def probability_alone(d_y, x):
+        return d_y * (gelu(x + 1e-30) / (x + 1e-30))
+
+    def slope_of_relu(d_y, x):
+        return np.where(x > 0, d_y, 0)
+
+    def tanh_form_(d_y, x):
+        h = 1e-5
+        return d_y * (bert_np.gelu_tanh(x + h) - bert_np.gelu_tanh(x - h)) / (2 * h)
+
+    def gradient_forgotten(d_y, x):
+        return (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5
+
+
 class LayerNormBackward12:
     exercise = "12.layer_norm_backward"
 
@@ -905,6 +967,46 @@ class DLogits12:
         probs = softmax(logits)
         probs[logits.argmax()] -= 1
         return probs
+
+
+class Sgd12:
+    exercise = "12.sgd"
+
+    def the_wrong_way(p, g, rate):
+        return p + g * rate
+
+    def change_alone(p, g, rate):
+        return g * -rate
+
+    def in_place_(p, g, rate):
+        p -= rate * g
+        return p
+
+    def of_length_one_(p, g, rate):
+        return p - rate * g / (np.linalg.norm(g) + 1e-12)
+
+
+class Adam12:
+    exercise = "12.adam"
+
+    def means_begin_at_zero(p, g, m, v, step, rate):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        return p - rate * m / (np.sqrt(v) + 1e-8), m, v
+
+    def returns_what_was_corrected(p, g, m, v, step, rate):
+        m = (0.9 * m + 0.1 * g) / (1 - 0.9**step)
+        v = (0.999 * v + 0.001 * g * g) / (1 - 0.999**step)
+        return p - rate * m / (np.sqrt(v) + 1e-8), m, v
+
+    def second_weight_of_bert_np_(p, g, m, v, step, rate):
+        m, v = 0.9 * m + 0.1 * g, 0.98 * v + 0.02 * g * g
+        mean, square = m / (1 - 0.9**step), v / (1 - 0.98**step)
+        return p - rate * mean / (np.sqrt(square) + 1e-8), m, v
+
+    def first_step_only_(p, g, m, v, step, rate):
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        mean, square = m / 0.1, v / 0.001
+        return p - rate * mean / (np.sqrt(square) + 1e-8), m, v
 
 
 class Operations13:
