@@ -492,4 +492,62 @@ PREDICTIONS = {
         "| (3, 1) | 0.39 | 0.03 | 0.07 | 0.36 | 0 | 5 | 67 |",
         5,
     ),
+    "12.score": Prediction(
+        "fall",
+        "What cat gains in probability, the and sat lose, and their value is 1.",
+        "cat: falls",
+        also=("falls",),
+    ),
+    "12.query": Prediction(
+        "the",
+        "The keys of cat and sat have a number in common: a query that turns away from "
+        "one turns away from the other.",
+        "grows: the\n",
+    ),
+    "12.norm": Prediction(
+        0.25,
+        "Raising one number raises the mean and the deviation as well, and both work "
+        "against it.",
+        "right [ 0.25 -0.25  0.    0.  ]",
+        0.01,
+    ),
+    "12.valley": Prediction(
+        "a flies off",
+        "Each step multiplies a by 1 - 100 · 0.021 = -1.1, so it jumps across the "
+        "valley, a little higher each time.",
+        "a flies off",
+        also=("a",),
+    ),
+    "12.nothing": Prediction(
+        4.9,
+        "The loss is -log(1/140) = log(140).",
+        "knowing nothing: log(140) = 4.94",
+        0.1,
+    ),
+    "12.half": Prediction(
+        0.1,
+        "The model has learned which words are frequent and what kind of word goes "
+        "where. That halves the loss, and copies nothing.",
+        "step  50: loss 2.6, agreement 0.5, copy 0.1",
+        0.05,
+    ),
+    "12.plural": Prediction(
+        0.01,
+        "It looks for a singular noun there. That it finds none tells the number just "
+        "as well.",
+        "plural   subject: 38 blanks, looks at it 0.01",
+        0.05,
+    ),
+    "12.patch": Prediction(
+        [0, 1],
+        "The head that looks carries the number of the subject to the blank. The other "
+        "does not.",
+        "that head patched: 0.0, the other: 1.0",
+    ),
+    "12.last": Prediction(
+        "binding",
+        "Which of two things has which colour takes steps in several layers that help "
+        "only together.",
+        "last: binding",
+    ),
 }
