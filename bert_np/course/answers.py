@@ -66,9 +66,11 @@ def in_the_form_of(answer, expected):
     lists = isinstance(expected, (list, tuple)) and isinstance(answer, (list, tuple))
     if lists and len(answer) == len(expected):
         return [in_the_form_of(*pair) for pair in zip(answer, expected)]
-    size = np.shape(expected)
-    fits = _is_array(answer) and np.size(answer) == np.size(expected)
-    return np.reshape(answer, size) if fits and _is_array(expected) else answer
+    if not (_is_array(answer) and _is_array(expected)):
+        return answer
+    same, size = np.shape(answer) == np.shape(expected), np.size(expected)
+    fits = np.size(answer) == size and not same
+    return np.reshape(answer, np.shape(expected)) if fits else answer
 
 
 def _literal(text):
