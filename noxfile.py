@@ -5,6 +5,7 @@ lint, all and references; oldest and newest need those Pythons installed.
 """
 
 import re
+import shutil
 from pathlib import Path
 
 import nox
@@ -13,6 +14,7 @@ nox.options.sessions = ["lint", "tests"]
 nox.options.default_venv_backend = "venv"
 
 REFERENCES = ["torch==2.13.0", "transformers", "tokenizers", "sentence-transformers"]
+BROWSERS = ["chromium", "google-chrome", "chromium-browser"]
 COVERAGE = ["--cov=bert_np", "--cov-branch", "--cov-report=term:skip-covered"]
 
 
@@ -31,7 +33,11 @@ def tests(session):
 def everything(session):
     """Run the slow tests, the notebooks and the browser too, with coverage."""
     session.install("-r", "requirements.txt", "pytest-cov")
-    pytest(session, "-m", "not references", *COVERAGE)
+    marks = "not references"
+    if not any(map(shutil.which, BROWSERS)):
+        session.warn("no Chromium here: the tests of the live page are left out")
+        marks += " and not browser"
+    pytest(session, "-m", marks, *COVERAGE)
 
 
 @nox.session
