@@ -492,6 +492,43 @@ PREDICTIONS = {
         "| (3, 1) | 0.39 | 0.03 | 0.07 | 0.36 | 0 | 5 | 67 |",
         5,
     ),
+    "11.missed": Prediction(
+        0,
+        "Two other heads look at the same word, and stand in for it.",
+        "(2, 3)               0.88                      0",
+    ),
+    "11.sink": Prediction(
+        0.08,
+        "The values of [CLS] are short: there is little to hand over.",
+        "moved, by v W_o  layers 1 to 4: 0.08",
+        0.04,
+    ),
+    "11.hidden": Prediction(
+        "[CLS]",
+        "Its attention has to go somewhere, and falls on words that were not wanted.",
+        "nobody sees [CLS]: the others move by 0.7",
+        also=("CLS",),
+    ),
+    "11.still": Prediction(
+        0.53,
+        "With all scores equal, softmax gives every key the same: the head hands over "
+        "the mean of all values.",
+        "query set to 0  length 2.35, or 0.53 of it",
+        0.1,
+    ),
+    "11.turn": Prediction(
+        100,
+        "The head carries which thing is asked about, and nothing else tells it.",
+        "output from the twin                   100% turn",
+        2,
+    ),
+    "11.map": Prediction(
+        0.0,
+        "It looks at the word that is asked about, whatever it is. What differs is "
+        "what it fetches there.",
+        "by 0.00",
+        0.02,
+    ),
     "12.score": Prediction(
         "fall",
         "What cat gains in probability, the and sat lose, and their value is 1.",

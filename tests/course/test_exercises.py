@@ -229,6 +229,9 @@ RIGHT = [
         for i, j in zip(d, h)]) for m in a]),
     ("11.moved", lambda p, m: [r / sum(r) for r in p * [math.hypot(*v) for v in m]]),
     ("11.without_head", without_head), ("12.softmax_backward", softmax_backward),
+    ("11.patch_head", lambda a, o, W, b, h: b + sum(
+     (o if i == h else a)[i] @ W.reshape(len(a), -1, W.shape[1])[i]
+     for i in range(len(a)))),
     ("12.linear_backward", linear_backward),
     ("12.attention_backward", attention_backward),
     ("12.layer_norm_backward", norm_backward), ("12.gelu_backward", gelu_backward),

@@ -851,6 +851,41 @@ class WithoutHead11:
         return W_o
 
 
+class PatchHead11:
+    exercise = "11.patch_head"
+
+    def merged(context, W_o, b_o):
+        A, T, D = context.shape
+        return context.transpose(1, 0, 2).reshape(T, A * D) @ W_o + b_o
+
+    def roles_exchanged(own, other, W_o, b_o, head, merged=merged):
+        mixed = other.copy()
+        mixed[head] = own[head]
+        return merged(mixed, W_o, b_o)
+
+    def difference_forgotten(own, other, W_o, b_o, head, merged=merged):
+        D = own.shape[-1]
+        mine = slice(head * D, (head + 1) * D)
+        return merged(own, W_o, b_o) + other[head] @ W_o[mine]
+
+    def one_position_(own, other, W_o, b_o, head, merged=merged):
+        mixed = own.copy()
+        mixed[:, head % own.shape[1]] = other[:, head % own.shape[1]]
+        return merged(mixed, W_o, b_o)
+
+    def mean_of_both_(own, other, W_o, b_o, head, merged=merged):
+        mixed = own.copy()
+        mixed[head] = (own[head] + other[head]) / 2
+        return merged(mixed, W_o, b_o)
+
+    def bias_for_each_head_(own, other, W_o, b_o, head, merged=merged):
+        mixed = own.copy()
+        mixed[head] = other[head]
+        return merged(mixed, W_o, len(own) * b_o)
+
+    del merged
+
+
 class SoftmaxBackward12:
     exercise = "12.softmax_backward"
 

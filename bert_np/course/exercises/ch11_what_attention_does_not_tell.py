@@ -47,8 +47,8 @@ def _over_columns(probs, moved):
 
 
 def _only_probs(probs, moved):
-    """these are the shares as they were: multiply each by the length of
-    its vector
+    """these are the probabilities as they were: multiply each by the
+    length of its key's vector
     """
     return probs
 
@@ -154,6 +154,90 @@ def _draw_output(rng):
     return rng.normal(size=(A * D, H)), int(rng.integers(A)), int(D)
 
 
+# -------------------------------------------------------------- patch head
+
+
+def my_patch_head(own, other, W_o, b_o, head):
+    mixed = own.copy()
+    mixed[head] = other[head]
+    A, T, D = mixed.shape
+    return mixed.transpose(1, 0, 2).reshape(T, A * D) @ W_o + b_o
+
+
+def _others_patched(own, other, W_o, b_o, head):
+    """you took all the other heads from the other run: take this one, and
+    keep the rest
+    """
+    return my_patch_head(other, own, W_o, b_o, head)
+
+
+def _all_patched(own, other, W_o, b_o, head):
+    """every head comes from the other run: only one of them should"""
+    return my_patch_head(other, other, W_o, b_o, head)
+
+
+def _nothing_patched(own, other, W_o, b_o, head):
+    """this is the own output: nothing of the other run is in it"""
+    return my_patch_head(own, own, W_o, b_o, head)
+
+
+def _added_up(own, other, W_o, b_o, head):
+    """you added the other run's context to the own: put it in its place"""
+    mixed = own.copy()
+    mixed[head] += other[head]
+    return my_patch_head(mixed, mixed, W_o, b_o, head)
+
+
+def _left_out(own, other, W_o, b_o, head):
+    """the head is silent: that leaves it out, while here it should say
+    what it said in the other run
+    """
+    return my_patch_head(own, np.zeros_like(own), W_o, b_o, head)
+
+
+def _no_bias(own, other, W_o, b_o, head):
+    """the bias b_o is missing"""
+    return my_patch_head(own, other, W_o, b_o, head) - b_o
+
+
+def _not_transposed(own, other, W_o, b_o, head):
+    """the shape is right and the numbers are in disorder: bring the heads
+    beside one another with transpose(1, 0, 2) before you reshape
+    """
+    mixed = own.copy()
+    mixed[head] = other[head]
+    A, T, D = mixed.shape
+    return mixed.reshape(T, A * D) @ W_o + b_o
+
+
+def _head_alone(own, other, W_o, b_o, head):
+    """only the patched head is left: the other heads stay as they were"""
+    D = own.shape[-1]
+    return other[head] @ W_o[head * D : (head + 1) * D] + b_o
+
+
+def _before_it(own, other, W_o, b_o, head):
+    """all heads up to this one come from the other run: only this one
+    should
+    """
+    mixed = own.copy()
+    mixed[: head + 1] = other[: head + 1]
+    return my_patch_head(mixed, mixed, W_o, b_o, head)
+
+
+def _draw_patch(rng):
+    """Contexts of two runs, the output's matrix and bias, and a head."""
+    A, T, D, H = rng.integers(1, 5, 4)
+    own, other = rng.normal(size=(2, A, T, D))
+    W_o, b_o = rng.normal(size=(A * D, H)), rng.normal(size=H)
+    return own, other, W_o, b_o, int(rng.integers(A))
+
+
+CONTEXT = np.arange(12.0).reshape(2, 3, 2)
+OTHER = np.array([[[3.0, 1], [0, 2], [5, 5]], [[1, 1], [7, 0], [2, -4]]])
+THREE_HEADS = np.array([[[1.0, 2]], [[3, 4]], [[5, 6]]])
+
+
 EXERCISES = (
     Exercise(
         id="11.moved",
@@ -161,8 +245,8 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_moved_shares(probs, moved)` for probs of shape (Tq, Tk) and "
-        "what each key hands over, moved, of shape (Tk, H): each share times the "
-        "length of its vector, then each row divided by its sum.",
+        "what each key hands over, moved, of shape (Tk, H): each probability times the "
+        "length of its key's vector, then each row divided by its sum.",
         hints=(
             "The length of a vector is the root of the sum of its squares; there is "
             "one for each key, that is, for each column of probs.",
@@ -193,7 +277,7 @@ EXERCISES = (
         id="11.without_head",
         title="Leave a head out",
         level=2,
-        minutes=7,
+        minutes=6,
         task="Write `my_without_head(W_o, head, D)` for the output matrix W_o of shape "
         "(A · D, H): a copy in which the rows that carry this head's D numbers "
         "are 0.",
@@ -225,13 +309,51 @@ EXERCISES = (
         draw=_draw_output,
     ),
     Exercise(
+        id="11.patch_head",
+        title="A head from another run",
+        level=2,
+        minutes=10,
+        task="Write `my_patch_head(own, other, W_o, b_o, head)`. own and other are the "
+        "contexts of all heads in two runs, of shape (A, T, D); W_o (A · D, H) and b_o "
+        "(H,) belong to the output. Return the output of attention, of shape (T, H), "
+        "with the context of this one head from the other run, and leave own "
+        "unchanged.",
+        hints=(
+            "Copy own, exchange one head, then do what chapter 05 does with a context: "
+            "bring the heads beside one another, and apply the output matrix.",
+            "mixed = own.copy(); mixed[head] = other[head]; "
+            "mixed.transpose(1, 0, 2).reshape(T, A * D) @ W_o + b_o.",
+        ),
+        solution=my_patch_head,
+        mistakes=mistakes(
+            _others_patched,
+            _all_patched,
+            _nothing_patched,
+            _added_up,
+            _left_out,
+            _no_bias,
+            _not_transposed,
+            _head_alone,
+            _before_it,
+        ),
+        cases=(
+            (CONTEXT, OTHER, W_O, W_O[0], 1),
+            (CONTEXT, OTHER, W_O[:, :3], W_O[1, :3], 0),
+            (THREE_HEADS, THREE_HEADS[::-1] * 2, WIDE, WIDE[4], 2),
+            (THREE_HEADS, THREE_HEADS + 1, WIDE, WIDE[5], 1),
+            (OTHER[:1], CONTEXT[:1], WIDE[:2], WIDE[0], 0),
+        ),
+        draw=_draw_patch,
+    ),
+    Exercise(
         id="11.same_output",
         title="Another row, the same context",
         level=2,
-        minutes=6,
-        task="The four values are [1, 0], [0, 1], [1, 1] and [0, 0]; the shares [.4, "
-        ".4, .1, .1] give the context [.5, .5]. Set `other_row` to the list of "
-        "four shares that gives the same context with nothing for keys 0 and 1.",
+        minutes=5,
+        task="The four values are [1, 0], [0, 1], [1, 1] and [0, 0]; the probabilities "
+        "[.4, .4, .1, .1] give the context [.5, .5]. Set `other_row` to the list of "
+        "four probabilities that gives the same context with nothing for keys 0 and "
+        "1.",
         hints=(
             "Only keys 2 and 3 are left. Key 2 hands over [1, 1]: how much of it makes "
             "[.5, .5]?",
@@ -264,40 +386,38 @@ EXERCISES = (
         id="11.claims",
         title="Three claims",
         level=2,
-        minutes=8,
+        minutes=6,
         task="Judge three claims by the numbers of this chapter. (1) In layers 1 to 4 "
-        "of MiniLM about half of the attention goes to [CLS], so about half of "
-        "what is moved comes from there. (2) The last state of MiniLM moves more "
-        "when a whole layer is left out than when any one head is. (3) In the toy "
-        "model a head that hardly looks at the settling word can be left out "
-        "without loss. Set `claims` to a list of three True or False.",
+        "of MiniLM about half of the attention goes to [CLS], so about half of what is "
+        "moved comes from there. (2) Hidden from the other tokens, [CLS] changes their "
+        "last states more than one word does. (3) A head whose map is the same in two "
+        "passages cannot be the reason why their answers differ. Set `claims` to a "
+        "list of three True or False.",
         hints=(
-            "(1) is about the two curves of section 2, (2) about the figures of "
-            "section 4, (3) about the table of section 3.",
-            "(1) Look at the lower curve. (2) Compare the largest head with the "
-            "smallest layer. (3) Look for a head with attention below 0.1 and a loss "
-            "above 0.1.",
+            "(1) is about the curves of section 2, (2) about the last figures of its "
+            "sink, (3) about the two halves of a head in section 4.",
+            "(1) Look at the lower curves. (2) Compare the three lines that were "
+            "printed. (3) Was it where the head looks, or what it fetches, that "
+            "brought the other answer?",
         ),
         solution=[False, True, False],
         name="claims",
-        why="Weighted by length [CLS] moves about a tenth (1), no head moves the last "
-        "state as much as any layer does (2), and some heads that hardly look at the "
-        "settling word cost much when they are left out (3).",
+        why="Weighted by length [CLS] moves about a tenth (1), as a sink it is leaned "
+        "upon all the same (2), and the head that decides the colour looks at the same "
+        "word in both passages and fetches another thing there (3).",
         mistakes=(
             Mistake(
                 [True, True, False],
-                "(1) mixes up shares and what is moved: "
+                "(1) takes probability for what is moved: "
                 "weighted by length, [CLS] has about a tenth",
             ),
             Mistake(
                 [False, False, False],
-                "(2) holds: compare the largest effect of a "
-                "head with the smallest of a layer",
+                "(2) holds: without the sink, its attention falls on other words",
             ),
             Mistake(
                 [False, True, True],
-                "(3) fails: some heads that do not look at "
-                "the word prepare it for those that do",
+                "(3) fails: the same map can fetch another value",
             ),
             Mistake(
                 [True, True, True], "two of the three fail: look again at (1) and (3)"
