@@ -17,7 +17,7 @@ from bert_np.errors import require_bool, require_callable
 from bert_np.fast import fast_bert, prepare
 from bert_np.inputs import check_texts
 from bert_np.model import bert
-from bert_np.tokenizer import check_count, require_tokenizer
+from bert_np.tokenizer import SPECIAL_TOKENS, check_count, require_tokenizer
 
 
 class HeadSummary(NamedTuple):
@@ -75,7 +75,7 @@ def summarise_heads(
     prepared = prepare(params, config)
     for start in range(0, N, batch_size):
         rows = order[start : start + batch_size]
-        inputs, tokens = _select(batch, rows, lengths[rows[0]])
+        inputs, tokens = _select(batch, rows, lengths[rows[0]], tokenizer)
         for layer, maps in enumerate(_run_maps(inputs, prepared, config, by_norm)):
             measured = _measure(maps, tokens, inputs["attention_mask"])
             for name, values in measured.items():  # (B, A, T)
@@ -86,10 +86,15 @@ def summarise_heads(
     return HeadSummary(means, N, total)
 
 
-def _select(batch, rows, length):
-    """The inputs and the tokens of some rows of a batch, cut to a length."""
+def _select(batch, rows, length, tokenizer):
+    """The inputs and the tokens of some rows of a batch, cut to a length.
+
+    Special tokens get their usual names.
+    """
     inputs = {name: array[rows, :length] for name, array in batch.inputs.items()}
-    return inputs, [batch.tokens[row][:length] for row in rows]
+    usual = dict(zip(tokenizer.special, SPECIAL_TOKENS))
+    tokens = [batch.tokens[row][:length] for row in rows]
+    return inputs, [[usual.get(token, token) for token in row] for row in tokens]
 
 
 def _run_maps(inputs, prepared, config, by_norm):

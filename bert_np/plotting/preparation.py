@@ -101,6 +101,8 @@ def prepare_maps(
     visible = visibility(len(tokens), attention_mask, visible)
     block = block_of(tokens, attention_mask, segment_ids, between)
     for change, note in changes(attention_mask, crop, merge_words, special):
+        if note == SPECIAL_NOTES[special] and not set(tokens) & {*ENDS}:
+            note = "neither [CLS] nor [SEP] among the tokens to hide"
         visible, block = (change(cells, tokens)[0] > 0 for cells in (visible, block))
         probs, tokens = change(probs, tokens)
         notes.append(note)
@@ -222,6 +224,8 @@ def crop_padding(probs, tokens, attention_mask):
 
 def hide_special(probs, tokens, renormalise=False):
     """Leave out the rows and columns of [CLS] and [SEP].
+
+    Tokens of other names, such as the "<s>" of some vocabularies, stay.
 
     Parameters
     ----------

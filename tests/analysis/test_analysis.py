@@ -138,6 +138,15 @@ TEXTS = ["the cat sat.", "cat", "", ("the cat", "sat, sat."), "the the, the cat 
 TOY = PARAMS, CONFIG, Tokenizer.from_tokens(WORDS)
 
 
+def test_a_summary_knows_special_tokens_of_other_names():
+    special = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
+    renamed = Tokenizer.from_tokens([*special, *WORDS[5:]], special=special)
+    found = summarise_heads(TEXTS, *TOY[:2], renamed).means
+    for name, values in summarise_heads(TEXTS, *TOY).means.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    assert found["[SEP]"].min() > 0
+
+
 @pytest.mark.parametrize("by_norm", [False, True])
 def test_a_summary_is_the_mean_over_all_tokens(by_norm):
     found = summarise_heads(TEXTS, *TOY, by_norm=by_norm, batch_size=2)

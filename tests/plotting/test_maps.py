@@ -142,6 +142,9 @@ def test_hide_special_with_and_without_renormalising():
     assert words == ["a", "b"] and kept.tolist() == [[0.3, 0.1], [0, 0]]
     figure = P.plot_attention(probs, tokens, special="hide", title="x")
     assert samples.title_of(figure) == "x [CLS] and [SEP] hidden, rows not renormalised"
+    figure = P.plot_attention(PROBS, WORDS, special="hide")
+    title = "neither [CLS] nor [SEP] among the tokens to hide"
+    assert samples.title_of(figure) == title
     again = P.plot_attention(probs, tokens, special="renormalise")
     assert "rows renormalised to sum to 1" in samples.title_of(again)
     assert map_of(again) == pytest.approx(np.array([[0.75, 0.25], [0, 0]]))
