@@ -26,9 +26,11 @@ MOST_PAIRS = 10_000
 
 PEOPLE = ["boy", "farmer", "king", "teacher", "doctor", "man"]
 THINGS = ["ball", "cup", "key", "book", "hat", "box"]
-ANIMALS = ["dog", "cat", "horse", "bird", "lion", "bear", "fox"]
+ANIMALS = ["dogs", "cats", "horses", "birds", "lions", "bears", "foxes"]
 # name -> the arguments of make_pairs. The word between asterisks looks; {first}
 # is the noun that it should find in the first sentence, {second} in the second.
+# All three stand at the same places in both sentences: a head that goes by
+# places alone is right once. A verb should find who undergoes the action.
 TEMPLATES = {
     "he or it": {
         "templates": [
@@ -75,12 +77,12 @@ TEMPLATES = {
     "active or passive": {
         "templates": [
             (
-                "The {second} *saw* the {first}.",
-                "The {second} was *seen* by the {first}.",
+                "The {second} also *saw* some {first}.",
+                "The {second} were *seen* by {first}.",
             ),
             (
-                "The {second} *chased* the {first}.",
-                "The {second} was *chased* by the {first}.",
+                "The {second} also *chased* some {first}.",
+                "The {second} were *chased* by {first}.",
             ),
         ],
         "first": ANIMALS,

@@ -103,9 +103,11 @@ def test_every_set_of_templates_gives_pairs_that_differ_in_little():
         assert len(pairs) in (72, 84)
         for pair in pairs:
             first, second = (set(words) for words in pair.words)
-            assert len(first - second) <= 1 and len(second - first) <= 3
+            assert len(first - second) <= 3 and len(second - first) <= 3
             for words, query, places in zip(*pair[:3]):
                 assert len({query, *places}) == 3 and "*" not in "".join(words)
+            assert len(set(pair.queries)) == len(set(pair.candidates)) == 1
+            assert len(pair.words[0]) == len(pair.words[1])  # so places tell nothing
 
 
 @pytest.mark.parametrize(
@@ -162,4 +164,4 @@ def test_head_3_1_of_minilm_follows_agreement_and_who_undergoes(minilm):
     means = it.attention[:, :, 3, 1]
     np.testing.assert_allclose(means, [[0.39, 0.03], [0.07, 0.36]], atol=0.01)
     assert it.outcomes[2, 1, 3] == 72 and it.best_by_luck == 30
-    assert scores["active or passive"].outcomes[2, 3, 1] == 84
+    assert scores["active or passive"].outcomes[2, 3, 1] == 80
