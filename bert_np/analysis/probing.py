@@ -9,6 +9,7 @@ selectivity, says more about the states.
 """
 
 from collections import Counter, defaultdict
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from bert_np.analysis.checks import check_sentences, require_generator
 from bert_np.analysis.words import run_states
 from bert_np.config import require_config
 from bert_np.errors import BertError, short
+from bert_np.fast import map_over_threads
 from bert_np.functional import softmax
 
 TRAIN, DEV, TEST = 0, 1, 2
@@ -213,7 +215,9 @@ def read_labels(x, labels, parts):
     centre, scale = x[training].mean(axis=0), x[training].std(axis=0) + 1e-6
     X = np.column_stack([(x - centre) / scale, np.ones(len(x))]).astype(x.dtype)
     Y = np.eye(len(names), dtype=x.dtype)[y[training]]
-    maps = [fit_softmax(X[training], Y, strength) for strength in STRENGTHS]
+    fit = partial(fit_softmax, X[training], Y)
+    with map_over_threads(len(STRENGTHS)) as run_all:
+        maps = list(run_all(fit, STRENGTHS))
 
     def read(part, W):
         return (X[parts == part] @ W).argmax(axis=1) == y[parts == part]
