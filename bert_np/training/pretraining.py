@@ -16,6 +16,7 @@ import math
 
 import numpy as np
 
+from bert_np.checked import checked
 from bert_np.heads import masked_lm_logits, next_sentence_logits
 from bert_np.model import bert
 from bert_np.training.backward import (
@@ -176,6 +177,7 @@ def pretraining_logits(params, config, batch, *, trace=None, rng=None):
     return mlm_logits, next_sentence_logits(out["pooler_output"], params, trace=trace)
 
 
+@checked
 def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     """Send the gradients of both heads' logits back to every parameter.
 
@@ -188,7 +190,8 @@ def gradients(trace, d_mlm_logits, d_nsp_logits, batch, params, config):
     trace : dict
         What pretraining_logits recorded.
     d_mlm_logits : ndarray of shape (1, N, V)
-    d_nsp_logits : ndarray of shape (B, 2), or None without an NSP head
+    d_nsp_logits : ndarray of shape (B, 2) or None
+        None: the model has no NSP head.
     batch : dict
     params : dict
     config : BertConfig
