@@ -21,6 +21,7 @@ from bert_np import BertError, analysis, fast, fill_mask, plotting
 from bert_np.analysis.corpora import Sentence, read_reviews
 from bert_np.files.pretrained import PACKAGED, load_pretrained
 from bert_np.plotting.explorer import view_of
+from bert_np.training.examples import read_examples
 from bert_np.training.loop import train
 
 TOY = load_pretrained("toy")
@@ -36,6 +37,11 @@ ONE_SEGMENT = PARAMS | {
     "embeddings": PARAMS["embeddings"]
     | {"segment": PARAMS["embeddings"]["segment"][:1]}
 }
+WITH_LABELS = (
+    bert_np.init_params(CONFIG, np.random.default_rng(0), heads=["token"]),
+    CONFIG,
+    TOKENIZER,
+)
 OTHER = dataclasses.replace(CONFIG, layer_norm_eps=1e-5)
 UNEVEN = [[2, 5, 3], [2, 3]]
 WIDE, WIDER = np.full((66, 66), 1 / 66), np.full((513, 513), 1 / 513)
@@ -45,6 +51,12 @@ CATS = Sentence(("the", "cat"), ("DET", "NOUN"), (1, -1), ("det", "root"), "a")
 
 def names(count):
     return [f"t{i}" for i in range(count)]
+
+
+def table(text):
+    """A file with this text in the current folder."""
+    Path("table.tsv").write_text(text)
+    return "table.tsv"
 
 
 def fitting(message):
@@ -120,6 +132,22 @@ CASES = {
     "allowed: at most 1; shorten the text": (
         lambda: fill_mask("the " * 61 + "[MASK]", *TOY, targets=["playing"]),
         lambda _: fill_mask("the " * 60 + "[MASK]", *TOY, targets=["playing"]),
+    ),
+    "texts[0][1] = '\\u200b' has no pieces; leave it out": (
+        lambda: bert_np.tag([["the", "\u200b"]], *WITH_LABELS),
+        lambda _: bert_np.tag([["the"]], *WITH_LABELS),
+    ),
+    "since cleaning leaves nothing of it; leave it out": (
+        lambda: analysis.word_attention(["the", "\u200b"], *TOY),
+        lambda _: analysis.word_attention(["the"], *TOY),
+    ),
+    "allowed: at most 64; leave it out or shorten it": (
+        lambda: analysis.word_attention(LONG.split(), *TOY),
+        lambda _: analysis.word_attention(LONG.split()[:60], *TOY),
+    ),
+    "a text or two, and the label; choose them with columns": (
+        lambda: read_examples(table("1\ta\tb\tc\tx\n")),
+        lambda _: read_examples(table("1\ta\tb\tc\tx\n"), columns=(2, 5)),
     ),
     "the model has one segment alone (config.type_vocab_size = 1); give one text": (
         lambda: fill_mask(("a [MASK]", "ran"), ONE_SEGMENT, NARROW, TOKENIZER),
