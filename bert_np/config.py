@@ -349,7 +349,8 @@ def _refuse_other_architectures(values):
 
 def _require_sizes(values):
     """Refuse a misspelled key, and sizes that are left out."""
-    names = (BertConfig.__dataclass_fields__.keys() - {"labels"}) | {*CHECKED}
+    names = BertConfig.__dataclass_fields__.keys() - {"labels"}
+    names |= {*CHECKED} - {*LABEL_KEYS}  # old files have _num_labels
     absent = [name for name in names if name not in values]
     for key in values.keys() - BertConfig.__dataclass_fields__.keys() - {*CHECKED}:
         near = did_you_mean(str(key), absent)

@@ -44,6 +44,7 @@ def test_a_config_cannot_be_changed():
         {k: v for k, v in BERT.items() if k != "model_type"}
         | {"architectures": ["BertForMaskedLM"]},
         BERT | {"position_embedding_type": "absolute", "is_decoder": False},
+        BERT | {"_num_labels": 5, "directionality": "bidi", "pooler_type": "first"},
         BERT | {"pruned_heads": {}, "quantization_config": None, "embedding_size": 768},
         BERT | {"transformers_version": "5.24.0", "use_cache": True, "id2label": {}},
         BERT | {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 1.0},
