@@ -18,14 +18,18 @@ from golden_values import largest_differences, minilm_results, tiny  # noqa: E40
 
 from bert_np import (  # noqa: E402
     BertConfig,
+    analysis,
     bert,
     format_ledger,
     load_pretrained,
     parameter_ledger,
 )
+from bert_np.analysis.minimal_pairs import TEMPLATES  # noqa: E402
 from bert_np.files.pretrained import PACKAGED  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
+RELATIONS = ["obj", "case", "det", "xcomp", "cop", "aux", "nsubj", "nsubj:pass"]
+RELATIONS += ["amod", "flat"]
 PICTURES = ROOT / "notebooks" / "images"
 SKILLS = {
     "agreement": "the cat that the dogs chase [is] tired",
@@ -109,6 +113,26 @@ def circuits_table():
     return "\n".join(lines)
 
 
+def relations_table(minilm):
+    """Return which heads of MiniLM find the relations that gain most, or nothing."""
+    sentences, rng = analysis.read_treebank(), np.random.default_rng(0)
+    scores = analysis.score_relations(sentences, *minilm, rng=rng, relations=RELATIONS)
+    return analysis.format_relations(scores)
+
+
+def pairs_table(minilm):
+    """Return how three heads of MiniLM fare in each set of minimal pairs."""
+    heads = [(1, 3), (2, 4), (3, 1)]
+    lines = ["| set | pairs | luckiest of 72 |" + "".join(f" {h} |" for h in heads)]
+    lines.append("|---|---:|---:|" + "---:|" * len(heads))
+    for name, arguments in TEMPLATES.items():
+        scores = analysis.score_pairs(analysis.make_pairs(**arguments), *minilm)
+        cells = [name, len(scores.margins), scores.best_by_luck]
+        cells += [scores.outcomes[2, layer, head] for layer, head in heads]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
+
+
 def write_table(path, name, table):
     """Put a table between its markers."""
     pattern = rf"(<!-- {name}.*?-->\n).*?(<!-- end -->)"
@@ -141,4 +165,7 @@ if __name__ == "__main__":
         ROOT / "bert_np" / "training" / "README.md", "circuits", circuits_table()
     )
     write_table(ROOT / "tests" / "README.md", "agreement", agreement_table(minilm))
+    found = ROOT / "bert_np" / "analysis" / "README.md"
+    write_table(found, "relations", relations_table(minilm))
+    write_table(found, "pairs", pairs_table(minilm))
     draw_pictures(minilm)
