@@ -17,7 +17,8 @@ import numpy as np
 from bert_np.analysis.corpora import read_lines
 from bert_np.config import require_config
 from bert_np.errors import BertError, short
-from bert_np.tokenizer import Tokenizer
+from bert_np.tasks.batches import check_window, windows
+from bert_np.tokenizer import cut_text, join_parts, require_tokenizer
 from bert_np.training.inputs import (
     IGNORED,
     check_columns,
@@ -238,11 +239,12 @@ def encode_examples(examples, config, tokenizer, task="sequence", max_length=128
     tokenizer : Tokenizer
     task : str
     max_length : int
-        Longer texts are cut, at the model's positions at the latest.
+        Longer texts are cut, at the model's positions at the latest. Of a
+        text with an answer, the window with most around it is taken.
 
     Returns
     -------
-    list of Row, or None where an answer was cut away
+    list of Row, or None where no window holds the answer whole
         labels is, for a sequence, the number of the label, or K times 0 or
         1, or K numbers; for tokens (T,), IGNORED where nothing is asked;
         for spans (2,), the first and the last token.
@@ -253,8 +255,7 @@ def encode_examples(examples, config, tokenizer, task="sequence", max_length=128
     check_task(task)
     check_examples(examples, task)
     require_config(config)
-    if not isinstance(tokenizer, Tokenizer):
-        raise BertError(f"tokenizer is {type(tokenizer).__name__}, allowed: Tokenizer")
+    require_tokenizer(tokenizer)
     most = config.max_position_embeddings
     max_length = min(check_int("max_length", max_length, 4), most)
     encode = {"sequence": _encode_text, "token": _encode_words, "span": _encode_span}
@@ -284,29 +285,40 @@ def _encode_text(read, label, numbers, config, tokenizer, max_length):
 
 
 def _encode_words(words, names, numbers, config, tokenizer, max_length):
-    starts = np.cumsum([0] + [len(word) + 1 for word in words])
-    encoding = tokenizer.encode(" ".join(words), max_length=max_length)
-    begins = np.array([start for start, _ in encoding.offsets])
-    word_of = np.searchsorted(starts, begins, side="right") - 1
-    word_of[[0, -1]] = -1  # [CLS] and [SEP]
-    first = np.diff(word_of, prepend=-1) != 0
-    labels = [
-        _number_of(names[word], numbers) if new and word >= 0 else IGNORED
-        for word, new in zip(word_of, first)
-    ]
-    return Row(encoding.input_ids, encoding.segment_ids, np.array(labels))
+    encoding = tokenizer.encode(
+        list(words), max_length=max_length, is_split_into_words=True
+    )
+    labels, before = np.full(len(encoding.input_ids), IGNORED), None
+    for i, word in enumerate(encoding.word_ids):
+        if word is not None and word != before:
+            labels[i] = _number_of(names[word], numbers)
+        before = word
+    return Row(encoding.input_ids, encoding.segment_ids, labels)
 
 
 def _encode_span(read, place, numbers, config, tokenizer, max_length):
-    encoding = tokenizer.encode(*read, max_length=max_length, truncation="only_second")
-    labels = np.zeros(2, int)  # [CLS]
+    """One of the windows in which answer reads a text: that of the answer."""
+    asked, pieces = (cut_text(text, tokenizer, allow_special=True) for text in read)
+    room = max_length - len(asked) - 3  # [CLS] and two [SEP]
+    if room < 1 or not pieces:
+        raise BertError(f"no room for a text beside {len(asked)} pieces of a question")
+    first = last = 0
     if place is not None:
-        begins, ends = np.array(encoding.offsets).T
-        inside = (encoding.segment_ids == 1) & (ends > place[0]) & (begins < place[1])
-        if not inside.any() or ends[inside].max() < place[1]:
-            return None
-        labels[:] = np.flatnonzero(inside)[[0, -1]]
-    return Row(encoding.input_ids, encoding.segment_ids, labels)
+        begins, ends = np.array([piece[1:3] for piece in pieces]).T
+        inside = np.flatnonzero((ends > place[0]) & (begins < place[1]))
+        first, last = inside[[0, -1]] if inside.size else (0, len(pieces))
+
+    def context(window):
+        return min(first - window[0], window[1] - 1 - last)
+
+    places = windows(len(pieces), room, check_window(room, None))
+    start, end = max(places, key=context)
+    if context((start, end)) < 0:
+        return None
+    encoding = join_parts([asked, pieces[start:end]], tokenizer)
+    before = len(asked) + 2 - start  # tokens before piece 0 of the text
+    labels = [0, 0] if place is None else [before + first, before + last]
+    return Row(encoding.input_ids, encoding.segment_ids, np.array(labels))
 
 
 def _number_of(label, numbers):

@@ -13,6 +13,7 @@ interruption, the command continues where it stopped.
 
 import argparse
 import json
+import math
 import os
 import platform
 import shutil
@@ -32,8 +33,9 @@ from bert_np.fast import map_over_threads
 from bert_np.files.checkpoint import Pretrained, save_pretrained
 from bert_np.files.pretrained import load_pretrained
 from bert_np.parameters import count_params, keep_freed_memory, parameter_shapes
+from bert_np.tasks.answers import answer
 from bert_np.training.adam import init_adam
-from bert_np.training.answers import answer_rows
+from bert_np.training.answers import Answers, answer_rows
 from bert_np.training.archive import (
     check_identity,
     read_arrays,
@@ -63,6 +65,7 @@ from bert_np.training.frozen import (
     split_layers,
 )
 from bert_np.training.inputs import (
+    check_examples,
     check_fine_tuning,
     check_int,
     check_label_names,
@@ -193,28 +196,41 @@ def evaluate_model(model, examples, max_length=128, report=None):
     examples : list
         As fine_tune takes them.
     max_length : int
-        Longer texts are cut. An example whose answer is cut away is left
-        out.
+        Longer texts are cut, but for questions: those are answered by
+        bert_np.answer, which reads a text of any length.
     report : function, optional
         Called with a line of text now and then.
 
     Returns
     -------
     Answers
-        loss : float, the mean.
-        labels and predictions: for one label of a text its number, (N,);
+        loss : float, the mean; NaN for questions.
+        labels, predictions : for one label of a text its number, (N,);
         for several (N, K), 1 where a label is given; for a number (N, 1);
-        for tokens (N,), all labelled words one after the other; for spans
-        (N, 2), the first and the last token.
+        for tokens (N,), all labelled words one after the other; for
+        questions (N, 2), the characters from start to end, 0 and 0 where
+        there is no answer.
     """
     params, config, tokenizer = check_single_head(model)
     if report is not None:
         require_callable("report", report)
     task = find_head(params)
+    if task == "span":
+        return _answer_questions(model, examples, max_length)
     rows = encode_examples(examples, config, tokenizer, task, max_length)
     frozen, trained = split_layers(params, 0)
-    rows = [row for row in rows if row is not None]
     return answer_rows(trained, config, run_frozen(rows, frozen, config, report))
+
+
+def _answer_questions(model, examples, max_length):
+    check_examples(examples, "span")
+    most = min(max_length, model[1].max_position_embeddings)
+    found = [answer(*read, *model, max_length=most) for read, _ in examples]
+    return Answers(
+        math.nan,
+        np.array([place or (0, 0) for _, place in examples]),
+        np.array([(span.start, span.end) for span in found]),
+    )
 
 
 # ------------------------------------------------------ before the first step
@@ -258,7 +274,8 @@ def _config_of(model, examples, labels, settings):
     """The model's config with the labels of the examples."""
     params, config, _ = model
     if settings.task == "span":
-        return config
+        nothing = any(place is None for _, place in examples)
+        return replace(config, no_answer_threshold=0.0 if nothing else None)
     labels, problem = labels or find_labels(examples, settings.task), None
     if settings.task == "sequence":
         problem = settings.problem or find_problem(examples)
@@ -535,7 +552,8 @@ def _measure(tuned, model, training, test, settings, rng):
     """How good the model is on the test, and what simple methods reach."""
     answers = evaluate_model(tuned, test, settings.max_length)
     found = {"examples": len(test), "answers": len(answers.labels)}
-    found["loss"] = round(answers.loss, 4)
+    if settings.task != "span":
+        found["loss"] = round(answers.loss, 4)
     if answers.accuracy is not None:
         found["accuracy"] = round(answers.accuracy, 4)
     if answers.labels.ndim == 1:

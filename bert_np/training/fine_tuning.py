@@ -20,6 +20,7 @@ from bert_np.functional import dropout
 from bert_np.heads import sequence_logits, span_logits, token_logits
 from bert_np.inputs import check_trace
 from bert_np.model import embed, encoder, pool
+from bert_np.tasks.sentences import pool_tokens
 from bert_np.trace import branch, record
 from bert_np.training.adam import adam, clip_by_global_norm, learning_rate
 from bert_np.training.backward import (
@@ -207,8 +208,7 @@ def _text_vector(hidden, attention_mask, params, config, trace):
     """
     if config.classifier_pooling == "pooler":
         return pool(hidden, params["pooler"], trace=branch(trace, "pooler"))
-    real = attention_mask[:, :, None].astype(hidden.dtype)  # (B, T, 1)
-    return (hidden * real).sum(axis=1) / real.sum(axis=1)
+    return pool_tokens(hidden, attention_mask, "mean")
 
 
 # -------------------------------------------------------------------- loss

@@ -171,17 +171,24 @@ def test_the_first_piece_of_a_word_has_its_label():
 
 def test_an_answer_is_from_its_first_piece_to_its_last():
     text = "anna won the unplayable game"
-    places = [(9, 23), (15, 16), None, (0, len(text))]
-    examples = [(("who won ?", text), place) for place in places]
+    examples = [(("who won", text), place) for place in [(9, 23), (15, 16), None]]
     rows = encode_examples(examples, CONFIG, TOKENIZER, "span", max_length=12)
-    pieces = ["anna", "won", "the", "un", "##play", "##able", "[SEP]"]
-    assert tokens_of(rows[0])[5:] == pieces
-    assert [row and row.labels.tolist() for row in rows] == [
-        [7, 10],
-        [9, 9],
-        [0, 0],
-        None,
-    ]
+    pieces = ["anna", "won", "the", "un", "##play", "##able", "game", "[SEP]"]
+    assert tokens_of(rows[0])[4:] == pieces
+    assert rows[0].segment_ids.tolist() == [0] * 4 + [1] * 8
+    assert [row.labels.tolist() for row in rows] == [[6, 9], [8, 8], [0, 0]]
+
+
+def test_of_a_long_text_the_answer_is_kept():
+    text, where = "the " * 9 + "game won " + "who " * 9, (36, 44)
+    examples = [(("anna", text), place) for place in (where, None, (0, 40))]
+    rows = encode_examples(examples, CONFIG, TOKENIZER, "span", max_length=9)
+    words = [" ".join(tokens_of(row)[3:-1]) for row in rows[:2]]
+    # 20 pieces in windows of 5 that share 2: the answer is 9 and 10.
+    assert words == ["the the the game won", "the the the the the"]
+    assert rows[0].labels.tolist() == [6, 7] and rows[2] is None
+    last = encode_examples([(("anna", text), (77, 80))], CONFIG, TOKENIZER, "span", 9)
+    assert tokens_of(last[0])[last[0].labels[0]] == "who"
 
 
 @pytest.mark.parametrize(
