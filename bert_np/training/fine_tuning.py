@@ -32,6 +32,10 @@ from bert_np.training.backward import (
     span_logits_backward,
     token_logits_backward,
 )
+from bert_np.training.first_token import (
+    first_token_layer,
+    first_token_layer_backward,
+)
 from bert_np.training.functional_backward import dropout_backward
 from bert_np.training.inputs import (
     IGNORED,
@@ -186,18 +190,35 @@ def task_logits(params, config, batch, *, trace=None, rng=None):
 
 
 def _hidden_states(params, config, batch, trace, rng):
-    """Run the trained layers, from the ids or from what the frozen ones made."""
+    """Run the trained layers, from the ids or from what the frozen ones made.
+
+    Returns (B, T, H), or (B, 1, H) if the head reads the first token alone.
+    """
+    mask, x = batch["attention_mask"], batch.get("hidden")
     if "embeddings" in params:
-        ids = batch["input_ids"], batch["segment_ids"]
-        part = branch(trace, "embeddings")
+        ids, part = _ids(batch), branch(trace, "embeddings")
         x = embed(*ids, params["embeddings"], config, trace=part, rng=rng)
-    else:
-        x = batch["hidden"]
-    part, options = branch(trace, "layers", []), {"rng": rng, "return_attention": False}
-    mask = batch["attention_mask"]
-    hidden, _ = encoder(x, params["layers"], mask, config, trace=part, **options)
-    record(trace, input=x, hidden=hidden)
-    return hidden
+    record(trace, input=x)
+    whole, last = _cut_last(params, config)
+    part, options = branch(trace, "layers", []), {"return_attention": False}
+    x, _ = encoder(x, whole, mask, config, trace=part, rng=rng, **options)
+    if last is not None:
+        part = branch(trace, "last")
+        x = first_token_layer(x, last, mask, config, trace=part, rng=rng)
+    record(trace, hidden=x)
+    return x
+
+
+def _ids(batch):
+    return batch["input_ids"], batch["segment_ids"]
+
+
+def _cut_last(params, config):
+    """The layers that all tokens pass; the last, if [CLS] alone passes it."""
+    layers, pooler = params["layers"], config.classifier_pooling == "pooler"
+    if layers and pooler and "sequence" in params:
+        return layers[:-1], layers[-1]
+    return layers, None
 
 
 def _text_vector(hidden, attention_mask, params, config, trace):
@@ -259,21 +280,28 @@ def _gradients(trace, d_logits, batch, params, config):
     The parts in reverse order. It ends where the frozen part begins, whose
     gradients nobody needs.
     """
-    d_hidden, grads = _head_backward(trace, d_logits, batch, params, config)
-    d_x, grads["layers"] = encoder_backward(
-        d_hidden,
-        trace["input"],
-        trace["layers"],
-        params["layers"],
-        batch["attention_mask"],
-        config,
-    )
+    d_x, grads = _head_backward(trace, d_logits, batch, params, config)
+    d_x, grads["layers"] = _layers_backward(d_x, trace, batch, params, config)
     if "embeddings" in params:
-        ids, part = (batch["input_ids"], batch["segment_ids"]), trace["embeddings"]
+        tables = params["embeddings"]
         grads["embeddings"] = embed_backward(
-            d_x, part, *ids, params["embeddings"], config
+            d_x, trace["embeddings"], *_ids(batch), tables, config
         )
     return {part: grads[part] for part in params}
+
+
+def _layers_backward(d_x, trace, batch, params, config):
+    """From the last hidden states to the input of the layers: (d_x, grads)."""
+    x, mask, top = trace["input"], batch["attention_mask"], []
+    whole, last = _cut_last(params, config)
+    if last is not None:
+        below = trace["layers"][-1]["output"] if whole else x
+        d_x, layer = first_token_layer_backward(
+            d_x, below, trace["last"], last, mask, config
+        )
+        top = [layer]
+    d_x, layers = encoder_backward(d_x, x, trace["layers"], whole, mask, config)
+    return d_x, layers + top
 
 
 def _head_backward(trace, d_logits, batch, params, config):
