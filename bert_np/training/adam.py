@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from bert_np.errors import BertError
+from bert_np.training.blocks import by_blocks
 from bert_np.training.inputs import (
     check_adam,
     check_float_tree,
@@ -165,21 +166,36 @@ def adam(
         params, grads, state, rate, **numbers
     )
     step = state["step"] + 1
-    m = _combine(lambda _, m, g: beta1 * m + (1 - beta1) * g, state["m"], grads)
-    v = _combine(lambda _, v, g: beta2 * v + (1 - beta2) * g * g, state["v"], grads)
 
-    def update(path, p, m, v):
+    def move(p, m, v, decay):
         m = m / (1 - beta1**step)
         v = v / (1 - beta2**step)
-        decay = 0 if path.rsplit(".", 1)[-1] in NOT_DECAYED else weight_decay
         return p - rate * (m / (np.sqrt(v) + eps) + decay * p)
 
-    return _combine(update, params, m, v), {"step": step, "m": m, "v": v}
+    def update(path, p, g, m, v):
+        decay = 0 if path.rsplit(".", 1)[-1] in NOT_DECAYED else weight_decay
+
+        def formula(p, g, m, v):
+            m = beta1 * m + (1 - beta1) * g
+            v = beta2 * v + (1 - beta2) * g * g
+            return move(p, m, v, decay), m, v
+
+        return by_blocks(formula, p, g, m, v)
+
+    new = _combine(update, params, grads, state["m"], state["v"])
+    params, m, v = (_choose(new, i, params) for i in range(3))
+    return params, {"step": step, "m": m, "v": v}
 
 
 def _combine(function, tree, *others):
-    """Return the tree of function(path, leaf, ...) over trees of one form."""
+    """Return {path: function(path, leaf, ...)} over trees of one form."""
     others = [dict(leaves(other)) for other in others]
-    return map_leaves(
-        lambda path, leaf: function(path, leaf, *(o[path] for o in others)), tree
-    )
+    return {
+        path: function(path, leaf, *(o[path] for o in others))
+        for path, leaf in leaves(tree)
+    }
+
+
+def _choose(results, i, tree):
+    """Return the tree of the i-th of each leaf's results."""
+    return map_leaves(lambda path, _: results[path][i], tree)

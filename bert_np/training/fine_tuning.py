@@ -138,7 +138,7 @@ def loss_and_gradients(params, config, batch, *, rng=None, parts=1, run_all=map)
 
     def run_part(part, part_rng):
         trace = {}
-        logits = task_logits(params, config, part, trace=trace, rng=part_rng)
+        logits = _logits(params, config, part, trace, part_rng)
         loss, d_logits = task_loss(logits, part["labels"], params, config, count)
         return (loss,), _gradients(trace, d_logits, part, params, config)
 
@@ -174,6 +174,10 @@ def task_logits(params, config, batch, *, trace=None, rng=None):
     """
     check_task_batch(batch, params, config, rng)
     check_trace(trace)
+    return _logits(params, config, batch, trace, rng)
+
+
+def _logits(params, config, batch, trace, rng):
     hidden = _hidden_states(params, config, batch, trace, rng)
     task, mask = find_head(params), batch["attention_mask"]
     if task == "span":

@@ -35,7 +35,7 @@ def add_parts(run_part, batch, parts, rng=None, run_all=map):
     """
     results = list(run_all(run_part, _cut(batch, parts), _generators(rng, parts)))
     numbers = [sum(values) for values in zip(*(result[0] for result in results))]
-    return numbers, _add_trees([grads for _, grads in results])
+    return numbers, _add_trees([grads for _, grads in results], run_all)
 
 
 def _cut(batch, parts):
@@ -52,10 +52,11 @@ def _generators(rng, parts):
     return [np.random.default_rng(seed) for seed in seeds]
 
 
-def _add_trees(trees):
+def _add_trees(trees, run_all):
     first, *others = (dict(leaves(tree)) for tree in trees)
 
-    def add(path, _):
+    def add(path):
         return sum((other[path] for other in others), start=first[path])
 
-    return map_leaves(add, trees[0])
+    sums = dict(zip(first, run_all(add, first)))
+    return map_leaves(lambda path, _: sums[path], trees[0])
