@@ -7,6 +7,8 @@ from bert_np.plotting.attention_maps import (
     plot_model,
 )
 from bert_np.plotting.bars import plot_bars, plot_parameters, plot_top_words
+from bert_np.plotting.coloured_words import plot_coloured_words
+from bert_np.plotting.confusion import plot_confusion
 from bert_np.plotting.curves import plot_by_layer, plot_curves
 from bert_np.plotting.diagrams import (
     plot_encoder_layer,
@@ -54,6 +56,8 @@ __all__ = [
     "plot_attention",
     "plot_bars",
     "plot_by_layer",
+    "plot_coloured_words",
+    "plot_confusion",
     "plot_curves",
     "plot_difference",
     "plot_embedding_sum",

@@ -163,6 +163,9 @@ TUNED_BY = ["fine_tuning_step", "group_rates", "loss_and_gradients", "task_logit
 LABELLED = replace(CONFIG, labels=("x", "y"))
 OWN |= {f"training.fine_tuning.{name}": TUNE for name in TUNED_BY}
 OWN |= {
+    "plotting.plot_coloured_words": {"values": {"x": [0.5, 0.25]}},
+    "plotting.plot_confusion": {"labels": ["a", "b"]},
+    "training.word_importance.word_importance": {"params": TUNED, "config": LABELLED},
     "training.baselines.logistic_regression": {"x": np.eye(2), "labels": [0, 1]},
     "training.baselines.majority_answers": {"training": TAGGED, "asked": TAGGED},
     "training.examples.encode_examples": {"config": LABELLED},
@@ -184,7 +187,14 @@ OWN["training.pretraining.gradients"] = {
 MODULES = ["analysis", "course", "plotting", "web"]
 MODULES += [f"training.{name}" for name in ("adam", "losses", "loop", "masking")]
 MODULES += ["training.pretraining", "training.run"]
-TUNING = ("baselines", "examples", "fine_tune", "fine_tuning", "metrics")
+TUNING = (
+    "baselines",
+    "examples",
+    "fine_tune",
+    "fine_tuning",
+    "metrics",
+    "word_importance",
+)
 MODULES += [f"training.{name}" for name in TUNING]
 METHODS = {
     bert_np.BertConfig: ["from_dict", "from_json"],

@@ -119,11 +119,21 @@ TRACES = [
 NOT_CHOSEN = ([3], [], [1, 1], [True], "a", HUGE)
 PAIRS = pair_scores(["he", "it"])
 RELATIONS = relation_scores(["obj", "det"])
+COLOURED, CONFUSED = P.plot_coloured_words, P.plot_confusion
+ANSWERS = [
+    ("matrix has shape (2, 1)", CONFUSED, [[1], [2]], ["a", "b"]),
+    ("matrix has shape|0 or more", CONFUSED, [[1, -1], [0, 1]], ["a", "b"]),
+    ("labels has 1 entries, expected 2", CONFUSED, np.eye(2), ["a"]),
+    ("words is empty", COLOURED, [], {"a": []}),
+    ("values['a'] has 1 entries|each word", COLOURED, WORDS, {"a": [1]}),
+    ("values has 7 entries", COLOURED, ["x"], dict.fromkeys("abcdefg", [1])),
+]
 CASES = [
     case("scores is PairScores", P.plot_probe, PAIRS),
     case("examples is list", P.plot_examples, [1]),
     case("examples is tuple", P.examples_table, (1,)),
     case("title is a int", P.examples_table, found_examples(WORDS), title=3),
+    case("remarks is a int", COLOURED, ["x"], {"a": [1]}, remarks=1),
     case("scores is RelationScores", P.plot_pairs, RELATIONS),
     case("head[1] = 3, allowed: 0 to 2", P.plot_pairs, PAIRS, head=(0, 3)),
     case("head = 5, allowed: (layer, head)", P.plot_pairs, PAIRS, head=5),
@@ -211,6 +221,7 @@ CASES = [
     case("up to (8, 16)", P.plot_split_heads, np.zeros((3, 32)), 2, WORDS),
     case("num_heads = 5|divisor of hidden_size = 8", P.plot_head_matrices, 3, 8, 5),
     case("part = 'brain'|tokenizer, embeddings", P.plot_overview, "brain"),
+    *[case(words, *given) for words, *given in ANSWERS],
     case("word = ''|1 to 24", P.plot_word_pieces, "", ["a"]),
     case(
         "attempts, allowed: 40",

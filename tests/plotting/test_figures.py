@@ -35,7 +35,7 @@ PLOTS = [name for name in P.__all__ if name.startswith("plot_")]
 ON_AXES = ["plot_attention", "plot_bars", "plot_by_layer", "plot_curves", "plot_links"]
 ON_AXES += ["plot_histogram", "plot_probe", "plot_relations"]
 ON_AXES += ["plot_parameters", "plot_roofline", "plot_tokens", "plot_top_words"]
-ON_AXES += ["plot_difference", "plot_patch_grid"]
+ON_AXES += ["plot_confusion", "plot_difference", "plot_patch_grid"]
 
 
 def draw(name, tokens, **more):
@@ -50,6 +50,14 @@ def draw(name, tokens, **more):
         "plot_attention": ((one, tokens), {"attention_mask": mask}),
         "plot_bars": ((dict(zip(tokens[:40], range(40))),), {}),
         "plot_by_layer": ((curves,), {"stages": tokens[:3]}),
+        "plot_coloured_words": (
+            (tokens, {tokens[0]: one[0] - 0.2, "attention": one[1]}),
+            {"remarks": {"attention": " ".join(tokens)}},
+        ),
+        "plot_confusion": (
+            (samples.frozen(np.arange(T * T).reshape(T, T)), tokens),
+            {},
+        ),
         "plot_curves": ((curves, [10, 20, 30]), {"log": True}),
         "plot_difference": ((one, maps[1, 1], tokens), {"names": tokens[:2]}),
         "plot_embedding_sum": ((q, k, v[:1], q, tokens), {}),
@@ -202,6 +210,32 @@ def test_plot_query_key_shows_products_sums_and_shares():
     widths = [bar.get_width() for bar in masked.patches]
     assert widths == pytest.approx([0.2689, 0.7311, 0], abs=1e-4)
     assert samples.hatched(masked) == [masked.patches[2]]
+
+
+# ------------------------------------------------------------- tasks and answers
+def test_confusions_are_counts_on_shares_of_their_row():
+    figure = P.plot_confusion([[3, 1], [0, 6]], ["no", "yes"])
+    np.testing.assert_allclose(map_of(figure, 0), [[0.75, 0.25], [0, 1]])
+    assert written(figure.axes[0]) == ["3", "1", "6"]
+    assert figure.axes[0].get_ylabel() == "right label"
+    assert "9 of 10 answers are right; most often no was taken for yes (1)" in (
+        describe(figure)
+    )
+    assert map_of(P.plot_confusion(np.zeros((2, 2)), ["a", "b"]), 0).max() == 0
+
+
+def test_coloured_words_are_red_above_0_and_blue_below():
+    values = {"slope": [2.0, -1.0, 0.0], "attention": [0.5, 0.1, 0.2]}
+    figure = P.plot_coloured_words(WORDS, values, remarks={"slope": "Only a slope."})
+    ax = figure.axes[0]
+    red, blue, white, *others = [patch.get_facecolor()[:3] for patch in ax.patches]
+    assert red[0] > red[2] and blue[2] > blue[0] and min(white) > 0.95
+    assert all(colour[0] >= colour[2] for colour in others)
+    numbers = ["+2.00", "-1.00", "+0.00"]
+    texts = written(ax)
+    assert texts[1:7] == [t for pair in zip(WORDS, numbers) for t in pair]
+    assert texts[7:10] == ["Only a slope.", "attention", WORDS[0]] and "0.50" in texts
+    assert f"slope most {WORDS[0]} (+2.00)" in describe(figure)
 
 
 # ------------------------------------------------------------------------- links
