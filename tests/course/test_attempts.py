@@ -124,6 +124,9 @@ ODD_VALUES = {
 }  # fmt: skip
 
 
+ENDLESS = ("doubled", "long range")  # each takes seconds for a function
+
+
 @pytest.mark.parametrize("make", ODD_VALUES.values(), ids=ODD_VALUES)
 @pytest.mark.parametrize(
     "exercise_id", ["03.row", "01.unknown", "00.shape", "05.count"]
@@ -134,7 +137,13 @@ def test_an_odd_value_is_wrong_and_told(exercise_id, make):
     assert "your" in result.message and len(result.message) < 300
 
 
-@pytest.mark.parametrize("make", ODD_VALUES.values(), ids=ODD_VALUES)
+SLOW_ONES = [
+    pytest.param(make, marks=pytest.mark.slow if name in ENDLESS else ())
+    for name, make in ODD_VALUES.items()
+]
+
+
+@pytest.mark.parametrize("make", SLOW_ONES, ids=ODD_VALUES)
 @pytest.mark.parametrize("exercise_id", ["03.softmax", "03.attention", "01.split"])
 def test_a_function_may_return_it_too(exercise_id, make):
     def odd(*case):
