@@ -110,7 +110,8 @@ function requireBert({ model_type, architectures }) {
   }
   if (!String(architectures?.[0]).startsWith("Bert"))
     throw new BertError("config has no model_type, and architectures = "
-      + `${short(architectures)} does not begin with a Bert class`);
+      + `${short(architectures)} does not begin with a Bert class; `
+      + 'if it is a BERT, add "model_type": "bert"');
 }
 
 function refuseOtherArchitectures(values) {
