@@ -19,7 +19,8 @@ COVERAGE = ["--cov=bert_np", "--cov-branch", "--cov-report=term:skip-covered"]
 
 
 def pytest(session, *arguments):
-    session.run("python", "-m", "pytest", *arguments, *session.posargs)
+    parallel = ["-n", "auto", "--dist", "worksteal"]
+    session.run("python", "-m", "pytest", *parallel, *arguments, *session.posargs)
 
 
 @nox.session
