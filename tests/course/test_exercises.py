@@ -238,8 +238,8 @@ RIGHT = [
     ("12.d_logits", lambda z, i: bert_np.softmax(z) - np.eye(len(z))[i]),
     ("12.sgd", lambda p, g, rate: [a - rate * b for a, b in zip(p, g)]),
     ("12.adam", adam),
-    ("13.operations", lambda T, H, F: 8*T*H*H + 4*T*H*F + 4*T*T*H),
-    ("13.padding", lambda n: (n.max() - n).sum() / n.max() / n.size),
+    ("14.operations", lambda T, H, F: 8*T*H*H + 4*T*H*F + 4*T*T*H),
+    ("14.padding", lambda n: (n.max() - n).sum() / n.max() / n.size),
 ]  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def test_a_later_try_replaces_an_earlier_one_and_a_wrong_one_does_not(notebook, 
      "def odd(n):\n    return n > 0 and even(n - 1)\n"
      "def my_padding_share(lengths):\n"
      "    return even(0) - lengths.mean() / lengths.max()\n"
-     'check("13.padding", my_padding_share)', "def odd(n):"),
+     'check("14.padding", my_padding_share)', "def odd(n):"),
 ])  # fmt: skip
 def test_answers_of_many_kinds_are_kept(notebook, path, cell, kept, capsys):
     notebook.run(cell)

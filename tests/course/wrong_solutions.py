@@ -1044,8 +1044,8 @@ class Adam12:
         return p - rate * mean / (np.sqrt(square) + 1e-8), m, v
 
 
-class Operations13:
-    exercise = "13.operations"
+class Operations14:
+    exercise = "14.operations"
 
     def four_times_the_hidden_size(T, H, F):
         return 2 * T * (12 * H * H + 2 * T * H)
@@ -1054,8 +1054,8 @@ class Operations13:
         return 2 * T * (4 * H * H + 2 * H * F + 2 * T * 64 * max(H // 64, 1))
 
 
-class Padding13:
-    exercise = "13.padding"
+class Padding14:
+    exercise = "14.padding"
 
     def first_is_the_longest(lengths):
         return 1 - lengths.sum() / (len(lengths) * lengths[0])

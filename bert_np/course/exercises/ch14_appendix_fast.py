@@ -1,4 +1,4 @@
-"""Exercises of chapter 13: operations, padding, the cost of length."""
+"""Exercises of the appendix on speed: operations, padding, the cost of length."""
 
 import numpy as np
 
@@ -106,7 +106,7 @@ def _draw_lengths(rng):
 
 EXERCISES = (
     Exercise(
-        id="13.operations",
+        id="14.operations",
         title="The operations of a layer",
         level=2,
         minutes=8,
@@ -134,7 +134,7 @@ EXERCISES = (
         draw=_draw_layer_sizes,
     ),
     Exercise(
-        id="13.padding",
+        id="14.padding",
         title="The share of padding",
         level=1,
         minutes=5,
@@ -166,7 +166,7 @@ EXERCISES = (
         draw=_draw_lengths,
     ),
     Exercise(
-        id="13.crossover",
+        id="14.crossover",
         title="When attention is half of the work",
         level=2,
         minutes=7,
