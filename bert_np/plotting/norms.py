@@ -28,7 +28,7 @@ from bert_np.plotting.preparation import prepare_maps
 
 @in_own_style
 def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choices):
-    """Draw attention beside the share of each key in what is moved.
+    """Draw attention beside what each key hands over.
 
     A key with much attention but a short value hands over little. Left:
     the probabilities. Right: the lengths of what is moved, each row
@@ -48,7 +48,7 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
     **choices
         attention_mask, visible, mean, crop, merge_words, special,
         segment_ids, between: see `prepare_maps`. With `mean`, probs and
-        norms have the axes that it removes; the mean is over the shares.
+        norms have the axes that it removes; the mean is over the fractions.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
     Source: Kobayashi et al. 2020, section 3.
     """
     attention = prepare_maps(probs, tokens, 2, **choices)
-    moved = prepare_maps(row_shares(norms, np.shape(probs)), tokens, 2, **choices)
+    moved = prepare_maps(row_fractions(norms, np.shape(probs)), tokens, 2, **choices)
     scale, shape = attention_norm(power), attention.probs.shape
     rows, keys = labels_of(attention)
     side = min(4.5, max(2.6, 0.45 * max(shape)))
@@ -66,7 +66,7 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
     notes = [*attention.notes, *block_notes(max(shape), side)]
     figure = new_figure(wide, height + key_margin(keys, width) + 1.1, title, notes)
     axes = figure.subplots(1, 2)
-    names = ("attention", "share of what is moved")
+    names = ("attention", "fraction of what is moved")
     for ax, data, name in zip(axes, (attention, moved), names):
         image = draw_map(ax, data.probs, data.visible, scale, side)
         write_values(image, data.probs, (side / max(shape),) * 2)
@@ -75,11 +75,11 @@ def plot_weighted_norms(probs, norms, tokens, *, power=1.0, title=None, **choice
         write_labels(ax.yaxis, rows if ax is axes[0] else [], height)
         ax.set_xlabel(KEY_LABEL, **KEY_STYLE)
     axes[0].set_ylabel(QUERY_LABEL, **QUERY_STYLE)
-    add_colour_bar(image, list(axes), power, "share of the row")
+    add_colour_bar(image, list(axes), power, "fraction of the row")
     return finish(axes[0], describe_norms(attention, moved))
 
 
-def row_shares(norms, shape):
+def row_fractions(norms, shape):
     """Divide each row of lengths by its sum; a row of zeros stays."""
     axes = "(T, T)" if len(shape) == 2 else f"({', '.join(['...'] * len(shape))})"
     norms = check_numbers("norms", norms, axes)
@@ -92,11 +92,11 @@ def row_shares(norms, shape):
 
 
 def describe_norms(attention, moved):
-    """Describe how the share of the most attended key changes."""
+    """Describe what the most attended key gets and hands over."""
     received, handed = (data.probs.mean(axis=0) for data in (attention, moved))
     key = int(np.argmax(received))
     return (
-        f"Attention beside the share of what is moved, {len(attention.queries)} "
+        f"Attention beside the fraction of what is moved, {len(attention.queries)} "
         f"queries and {len(attention.keys)} keys: {labels_of(attention)[1][key]} "
         f"(key {key}) gets {received[key]:.0%} of the attention and hands over "
         f"{handed[key]:.0%} of what is moved."

@@ -222,7 +222,7 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="The scaled scores of the query *sat* are [0, 0, 2]. Set `row` to the "
-        "list of its three shares, to three digits. On paper: e² is 7.389.",
+        "list of its three probabilities, to three digits. On paper: e² is 7.389.",
         hints=(
             "exp(0) is 1. Write the three exponentials, then their sum.",
             "The exponentials are 1, 1 and 7.389; their sum is 9.389. Divide each "
@@ -230,8 +230,8 @@ EXERCISES = (
         ),
         solution=[0.1065, 0.1065, 0.787],
         name="row",
-        why="Equal scores get equal shares, and e² = 7.389 times as much as e⁰ = 1 "
-        "makes 0.787 against 0.1065.",
+        why="Equal scores get equal probabilities, and e² = 7.389 times as "
+        "much as e⁰ = 1 makes 0.787 against 0.1065.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -247,7 +247,8 @@ EXERCISES = (
                 "those are the exponentials: divide each by their sum, 9.389",
             ),
             Mistake(
-                [0.0, 0.0, 1.0], "exp(0) is 1, not 0: a score of 0 still gets a share"
+                [0.0, 0.0, 1.0],
+                "exp(0) is 1, not 0: a score of 0 still gets a probability",
             ),
         ),
     ),
@@ -260,7 +261,7 @@ EXERCISES = (
         "the result sums to 1. It must also work for scores near 1000.",
         hints=(
             "exp(1000) is too large for a float. What may you subtract from a "
-            "row without changing its shares?",
+            "row without changing its softmax?",
             "Subtract the row's maximum (keepdims=True), take exp, divide by the "
             "row's sum (keepdims=True).",
         ),

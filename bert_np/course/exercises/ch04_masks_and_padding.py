@@ -81,7 +81,7 @@ def _after_softmax(scores, attention_mask):
 
 def _score_0(scores, attention_mask):
     """you multiplied the scores by the mask: a score of 0 still gets a
-    share, for exp(0) is 1
+    probability, for exp(0) is 1
     """
     return my_masked_probs(
         scores * attention_mask[:, None, None, :], _everything(attention_mask)
@@ -140,7 +140,7 @@ def _infinite(scores, attention_mask):
 
 def _nothing_for_no_key(scores, attention_mask):
     """a row in which every key is masked must sum to 1 too: all keys get
-    the same share
+    the same probability
     """
     return np.nan_to_num(_infinite(scores, attention_mask))
 
@@ -176,7 +176,7 @@ def _not_low_enough(low):
     return Mistake(
         masked_probs,
         f"{low} is not low enough: where the other scores are lower still, a masked "
-        "key gets the share; take np.finfo(scores.dtype).min",
+        "key gets the probability; take np.finfo(scores.dtype).min",
     )
 
 
@@ -230,10 +230,10 @@ EXERCISES = (
         level=1,
         minutes=5,
         task="The scaled scores of *cat* are [1, 2, 1]. Key 0 is masked. Set "
-        "`masked_row` to the list of its three shares, to three digits. On paper: "
-        "e is 2.718, e² is 7.389.",
+        "`masked_row` to the list of its three probabilities, to three digits. On "
+        "paper: e is 2.718, e² is 7.389.",
         hints=(
-            "Leave key 0 out, then make shares of the two scores that remain.",
+            "Leave key 0 out, then take the softmax of the two scores that remain.",
             "Key 1 gets 7.389 / (7.389 + 2.718), key 2 the rest, key 0 nothing.",
         ),
         solution=[0.0, 0.7311, 0.2689],
@@ -248,20 +248,20 @@ EXERCISES = (
             ),
             Mistake(
                 [0.0900, 0.6652, 0.2447],
-                "you set the masked score to 0, and exp(0) is 1: it still gets a share",
+                "you set the masked score to 0, and exp(0) is 1: it still gets some",
             ),
             Mistake([0.2119, 0.5761, 0.2119], "that is the row without a mask"),
         ),
     ),
     Exercise(
         id="04.probs",
-        title="Masked shares for a batch",
+        title="Masked probabilities for a batch",
         level=2,
         minutes=9,
         task="Write `my_masked_probs(scores, attention_mask)` for scaled scores of "
         "shape (B, A, T, T) and a mask of shape (B, T): the probs, of shape (B, "
         "A, T, T). A masked key gets 0, each row sums to 1. Where every key of a row "
-        "is masked, all get the same share.",
+        "is masked, all get the same probability.",
         hints=(
             "The mask needs an axis for the heads and one for the queries, so that it "
             "lies along the keys.",
@@ -337,7 +337,7 @@ EXERCISES = (
         "position, (c) the mean of the vectors over all positions, (d) the mean "
         "over the real ones.",
         hints=(
-            "Masked keys get share 0, so no query takes anything from a padded "
+            "Masked keys get probability 0, so no query takes anything from a padded "
             "position. But a padded position is a query, too.",
             "(b) changes, for its own id has changed. Now, which of the two means "
             "reads that vector?",
@@ -362,7 +362,7 @@ EXERCISES = (
             ),
             Mistake(
                 [True, True, True, True],
-                "(a) takes nothing from masked keys: their share is exactly 0",
+                "(a) takes nothing from masked keys: their probability is exactly 0",
             ),
         ),
     ),

@@ -415,8 +415,8 @@ EXERCISES = (
         level=2,
         minutes=4,
         task="A row of probs is [0.5, 0.25, 0.25]. In training, with a dropout rate of "
-        "0.5, the last share is dropped. Set `row_sum` to the sum of the row that "
-        "multiplies the values.",
+        "0.5, the last probability is dropped. Set `row_sum` to the sum of the row "
+        "that multiplies the values.",
         hints=("What is kept is divided by 1 − rate.", "(0.5 + 0.25) / 0.5."),
         solution=1.5,
         name="row_sum",

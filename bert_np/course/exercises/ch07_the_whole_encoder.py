@@ -442,7 +442,7 @@ EXERCISES = (
         (
             (
                 "layers.0.attention.context",
-                "the context is wrong because its shares are: look one stage earlier",
+                "the context is wrong because its probs are: look one stage earlier",
             ),
             (
                 "layers.0.attention.masked_scores",
@@ -479,7 +479,7 @@ EXERCISES = (
         3,
         3,
         "layers.0.attention.context",
-        "The shares and the values are right, each head's product too. Then A heads of "
+        "The probs and the values are right, each head's product too. Then A heads of "
         "D numbers become one row of H again (chapter 05).",
         "Its heads are merged by a reshape without the transpose, which mixes the "
         "tokens.",
@@ -490,7 +490,7 @@ EXERCISES = (
             ),
             (
                 "layers.0.attention.probs",
-                "the shares agree in both runs: look one stage later",
+                "the probs agree in both runs: look one stage later",
             ),
             ("layers.0.attention.v", "the values agree in both runs"),
         ),

@@ -59,7 +59,7 @@ def _wraps_around(probs):
 
 
 def _shares_listed(probs):
-    """these are the right shares: now take their mean"""
+    """these are the right probabilities: now take their mean"""
     return np.diagonal(probs, -1)
 
 
@@ -221,8 +221,8 @@ EXERCISES = (
         level=1,
         minutes=6,
         task="Write `my_previous_share(probs)` for one map of shape (T, T): the mean "
-        "share that a token gives to the token before it, over all tokens that "
-        "have one.",
+        "probability with which a token attends to the token before it, over all "
+        "tokens that have one.",
         hints=(
             "Row i looks, column j is looked at. Which column is the token before "
             "row i? Which row has none?",
@@ -330,8 +330,9 @@ EXERCISES = (
         minutes=10,
         task="Write `my_score_relation(attention, dependents, heads)` for attention of "
         "shape (A, W, W) between W words, and two arrays of N places: each pair is a "
-        "dependent and its syntactic head. Return, for each of the A heads, the share "
-        "of pairs in which the dependent's strongest other word is the syntactic head.",
+        "dependent and its syntactic head. Return, for each of the A heads, the "
+        "fraction of pairs in which the dependent's strongest other word is the "
+        "syntactic head.",
         hints=(
             "Which entry of a row must not win, however large it is?",
             "Put -1 on the diagonal, argmax over the last axis gives the strongest "
