@@ -1,4 +1,4 @@
-"""Rewrite what the READMEs show of the code, and the front page's pictures.
+"""Rewrite what the READMEs show of the code, and the front page's picture of one head.
 
     python tests/tools/make_tables.py
 
@@ -142,18 +142,16 @@ def write_table(path, name, table):
     path.write_text(text, "utf-8")
 
 
-def draw_pictures(minilm):
-    """Draw one head of MiniLM in numbers, and thumbnails of all of them."""
-    from bert_np.plotting import plot_attention, plot_model
+def draw_picture(minilm):
+    """Draw one head of MiniLM in numbers."""
+    from bert_np.plotting import plot_attention
 
     params, config, tokenizer = minilm
     batch = tokenizer.encode_batch(["The cat sat because it was tired."])
     out = bert(**batch.inputs, params=params, config=config)
-    maps = [probs[0] for probs in out["attention_probs"]]
-    one = plot_attention(maps[3][1], batch.tokens[0], title="MiniLM, layer 3, head 1")
+    probs = out["attention_probs"][3][0, 1]
+    one = plot_attention(probs, batch.tokens[0], title="MiniLM, layer 3, head 1")
     one.savefig(PICTURES / "one_head.png", dpi=100)
-    all_heads = plot_model(maps, batch.tokens[0], title="MiniLM, every head")
-    all_heads.savefig(PICTURES / "all_heads.png", dpi=100)
 
 
 if __name__ == "__main__":
@@ -168,4 +166,4 @@ if __name__ == "__main__":
     found = ROOT / "bert_np" / "analysis" / "README.md"
     write_table(found, "relations", relations_table(minilm))
     write_table(found, "pairs", pairs_table(minilm))
-    draw_pictures(minilm)
+    draw_picture(minilm)
