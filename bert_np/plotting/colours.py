@@ -21,6 +21,9 @@ NEUTRAL = "#4D4D4D"
 FAINT = "#B8B8B8"
 SERIES = ("#333333", "#8E44AD", "#8A6700", "#A3305C")
 DASHES = ("-", "--", ":", "-.")
+# Heads that are shown at once, in this order. Told apart by eyes without one kind
+# of cone, each with a contrast of 3 on white and on the dark pages.
+HEADS = ("#4095FF", "#D48000", "#802AFF", "#BF2A2A", "#959580", "#955595")
 CHOSEN = "#FF2D00"  # the frame of a cell, clear on every colour of a map
 SEGMENTS = ("#F4F4F4", "#DADADA")
 

@@ -1,16 +1,19 @@
-// Starts one viewer inside `root`. Everything is local to this call.
+// Starts one viewer inside `root`. Everything is local to this call, except that
+// the choices are kept under the name `data.keep` for the viewer that replaces it.
 function startViewer(root, data) {
-  "use strict";
   const [layers, heads, rows, columns] = data.shape; // columns: of keys
   const decode = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const values = decode(data.values); // [layer][head][query][key], p * 255
   const shares = new Uint16Array(decode(data.shares).buffer); // p * 65535
-  const state = { layer: 0, head: 0, special: data.special, chosen: {}, hover: null };
+  const state = { layer: 0, head: 0, several: false, picked: [], special: data.special,
+    from: { queries: 0, keys: 0 }, chosen: {}, hover: null };
+  const memory = document.body.dataset; // of texts
+  if (data.keep) Object.assign(state, JSON.parse(memory[data.keep] ?? "{}"));
 
   // The page without script becomes a fold below the viewer.
   const still = document.createElement("details"), host = document.createElement("div");
-  still.append(Object.assign(document.createElement("summary"), {
-    textContent: "The same data without script" }), ...root.childNodes);
+  make("summary", still, { textContent: "The same data without script" });
+  still.append(...root.childNodes);
   root.append(host, still);
   still.style.margin = "10px 0";
   const shadow = host.attachShadow({ mode: "open" });
@@ -18,315 +21,388 @@ function startViewer(root, data) {
   shadow.innerHTML = data.markup; // our own template; no token is in it
   const find = (selector) => shadow.querySelector(selector);
 
-  const make = (kind, parent, className = "", text = "") => {
-    const element = document.createElement(kind);
-    Object.assign(element, { className, textContent: text });
-    return parent.appendChild(element);
-  };
-  const bdi = (token) => // isolated, so that no script turns the text around it
-    Object.assign(document.createElement("bdi"), { textContent: token });
-
   // ---------------------------------------------------------------- numbers
 
-  const row = (layer, head, query) => (layer * heads + head) * rows + query;
+  // A place is a layer and a head.
+  const chosenPlace = () => [state.layer, state.head];
+  const shownPlaces = () => state.several ? state.picked : [chosenPlace()];
+  const rowOf = (query, [layer, head]) => (layer * heads + head) * rows + query;
   const isMasked = (query, key) => data.masked[query * columns + key] === "1";
-  const weight = (query, key, layer = state.layer, head = state.head) => {
-    const at = row(layer, head, query), value = values[at * columns + key] / 255;
-    return isUnknown(query, layer, head) ? 0
-      : Math.min(1, value / share(query, layer, head));
-  };
+  const weight = (query, key, place) => isUnknown(query, place) ? 0
+    : Math.min(1, values[rowOf(query, place) * columns + key] / 255 / share(query, place));
   // Renormalising divides the rounding error, too. Where almost all of a row is
   // hidden, what is left of the rounded values says nothing.
-  const share = (query, layer = state.layer, head = state.head) =>
-    state.special === "renormalise" ? shares[row(layer, head, query)] / 65535 : 1;
-  const isUnknown = (query, layer, head) => share(query, layer, head) < 0.02;
-  const short = (query, key) => isUnknown(query) ? "?" : weight(query, key).toFixed(2);
-  const written = (query, key) => {
-    const error = 1 / 510 / share(query);
-    if (isUnknown(query))
-      return `? (${(1 - share(query)).toFixed(2)} of its attention is hidden)`;
+  const share = (query, place) =>
+    state.special === "renormalise" ? shares[rowOf(query, place)] / 65535 : 1;
+  const isUnknown = (query, place) => share(query, place) < 0.02;
+  const short = (query, key, place) =>
+    isUnknown(query, place) ? "?" : weight(query, key, place).toFixed(2);
+  const written = (query, key, place) => {
+    const error = 1 / 510 / share(query, place);
+    if (isUnknown(query, place))
+      return `? (${(1 - share(query, place)).toFixed(2)} of its attention is hidden)`;
     const margin = error < 0.005 ? "" : ` \u00b1 ${error.toFixed(2)}`;
-    return short(query, key) + margin + (isMasked(query, key) ? ", masked" : "");
+    return short(query, key, place) + margin + (isMasked(query, key) ? ", masked" : "");
   };
-  const shade = (value) => {
-    const at = 6 * Math.round(255 * value);
-    return "#" + data.colours.slice(at, at + 6);
-  };
-  const isGrey = (query, key, layer, head) => isUnknown(query, layer, head)
-    || isMasked(query, key) && weight(query, key, layer, head) === 0;
-  const paint = (query, key, layer, head) => isGrey(query, key, layer, head)
-    ? data.grey : shade(weight(query, key, layer, head));
-  const where = (layer = state.layer, head = state.head) =>
-    [["layer", data.layers, layer], ["head", data.heads, head]]
-      .filter(([, numbers]) => numbers)
-      .map(([name, numbers, i]) => `${name} ${numbers[i]}`).join(", ");
+  const isGrey = (query, key, place) => isUnknown(query, place)
+    || isMasked(query, key) && weight(query, key, place) === 0;
+  const nameOf = ([layer, head]) => [["layer", data.layers, layer], ["head", data.heads, head]]
+    .filter(([, numbers]) => numbers)
+    .map(([name, numbers, i]) => `${name} ${numbers[i]}`).join(", ");
 
-  // ------------------------------------- elements that take focus and arrows
-
-  const places = new WeakMap();
-  const enrol = (grid, choose, spotOf, beside) =>
-    grid.forEach((line, y) => line.forEach((element, x) => {
-      element.tabIndex = x + y ? -1 : 0; // one stop of the Tab key for the grid
-      places.set(element, { grid, beside, x, y, spot: spotOf(y, x), choose: () => {
-        grid.flat().forEach((other) => { other.tabIndex = other === element ? 0 : -1; });
-        choose(y, x);
-      } });
-    }));
-  const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
-    Home: [0, -Infinity], End: [0, Infinity] };
-  shadow.addEventListener("keydown", (event) => {
-    const place = places.get(event.target), step = STEPS[event.key];
-    if (event.key === "Escape") { state.chosen = {}; mark(); }
-    if (!place || !step) return;
-    event.preventDefault();
-    event.stopPropagation(); // or the notebook moves to another cell
-    const clamp = (i, count) => Math.max(0, Math.min(count - 1, i));
-    const grid = step[1] && place.beside || place.grid; // across the head view
-    const line = grid[clamp(place.y + step[0], grid.length)];
-    line[clamp(place.x + step[1], line.length)].focus();
-  });
-  shadow.addEventListener("focusin", (event) => {
-    state.hover = null; // the latest of pointer and keyboard counts
-    places.get(event.target)?.choose();
-  });
-  shadow.addEventListener("pointerover", (event) => {
-    const place = places.get(event.target.closest("[tabindex]"));
-    state.hover = place?.spot ? place.spot() : null;
-    mark();
-  });
-  host.addEventListener("pointerleave", () => { state.hover = null; mark(); });
-
-  // ------------------------------------------------------------ the two views
+  // ------------------------------------------------------- the map and the lines
 
   // Their places in data.queries, data.keys: of all tokens, and of those that are shown.
-  let allQueries = [], allKeys = [], shownQueries = [], shownKeys = [];
-  let cells = [], queries = [], keys = [], lines = [];
-  const firstLine = find("svg line");
+  const all = {}, shown = {};
+  const map = find(".map"), lines = find("svg"), firstLine = find("line");
+  let cells = [], labels = {}, drawnLines = [];
 
-  function build() { // anew for each choice of tokens
-    const kept = (tokens) => tokens.map((_, i) => i)
-      .filter((i) => state.special === "show" || !data.ends.includes(tokens[i]));
-    [allQueries, allKeys] = [kept(data.queries), kept(data.keys)];
-    [shownQueries, shownKeys] = ["queries", "keys"].map((side, i) =>
-      slide(side, [allQueries, allKeys][i]));
-    const most = Math.max(shownQueries.length, shownKeys.length);
-    const size = [[6, 46], [12, 36], [24, 24], [40, 17], [Infinity, 14]]
-      .find(([count]) => most <= count)[1];
-    const letters = Math.min(16, Math.round(size * 0.74)), style = find(".viewer").style;
-    style.setProperty("--row", `${size}px`);
-    style.setProperty("--letters", `${letters}px`);
-    style.setProperty("--stroke", most <= 12 ? "4px" : most <= 24 ? "3px" : "1.5px");
-    style.setProperty("--digits", most <= 6 ? "15px" : "12px");
-    state.chosen = {};
-    buildLinks(size, most * size);
-    const longest = Math.max(...shownKeys.map((j) => [...data.keys[j]].length));
-    buildMatrix(longest * letters * 0.62 > size);
+  const NAMES = { queries: "query", keys: "key" }, sides = Object.keys(NAMES);
+  const described = (side) => shown[side].map((i, y) => ({ text: data[side][i],
+    isBorder: y > 0 && data.sentences[side][i] !== data.sentences[side][shown[side][y - 1]] }));
+
+  function build() { // anew for each choice of tokens and each part of a long text
+    for (const side of sides) {
+      all[side] = data[side].map((_, i) => i)
+        .filter((i) => state.special === "show" || !data.ends.includes(data[side][i]));
+      const slider = find(`.from-${side}`), { length } = all[side];
+      slider.parentNode.hidden = length <= MOST_CELLS;
+      slider.max = Math.max(0, length - MOST_CELLS);
+      slider.value = state.from[side];
+      const part = span(state.from[side], length);
+      slider.setAttribute("aria-valuetext", `${part[0]} to ${part.at(-1)}`);
+      shown[side] = part.map((i) => all[side][i]);
+    }
+    cells = buildGrid(map, described("queries"), described("keys"));
+    cells.forEach((line, y) => line.forEach((cell, x) => listen(cell,
+      { query: shown.queries[y], key: shown.keys[x] })));
+    buildLabels();
+    fit();
     show();
   }
 
-  function slide(side, all) { // the part of a long text that fits one screen
-    const slider = find(`.from-${side}`), most = data.most;
-    slider.max = Math.max(0, all.length - most);
-    slider.parentNode.hidden = all.length <= most;
-    const from = Number(slider.value);
-    slider.setAttribute("aria-valuetext", `${from} to ${from + most - 1}`);
-    return all.slice(from, from + most);
-  }
-
-  function buildLinks(size, height) {
-    const column = (box, tokens) => tokens.map((text) => {
-      const token = make("div", box, "token");
-      token.setAttribute("role", "option");
-      token.append(bdi(text));
-      make("b", token);
-      return token;
-    });
-    for (const name of [".queries", ".keys", "svg"]) find(name).replaceChildren();
-    find("svg").style.height = `${height}px`;
-    queries = column(find(".queries"), shownQueries.map((i) => data.queries[i]));
-    keys = column(find(".keys"), shownKeys.map((j) => data.keys[j]));
-    const grids = [queries.map((token) => [token]), keys.map((token) => [token])];
-    const spots = [(y) => () => ({ query: shownQueries[y] }),
-      (y) => () => ({ query: state.chosen.query, key: shownKeys[y] })];
-    grids.forEach((grid, side) => enrol(grid, (y) => {
-      state.chosen = spots[side](y)();
-      mark();
-    }, spots[side], grids[1 - side]));
-    const middle = (y) => (y + 0.5) * size;
-    lines = shownQueries.flatMap((query, y) => shownKeys.map((key, x) => {
-      const line = find("svg").appendChild(firstLine.cloneNode());
-      const ends = { x1: "0", y1: middle(y), x2: "100%", y2: middle(x) };
-      for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
-      return { line, query, key };
-    }));
-  }
-
-  function buildMatrix(turned) {
-    const head = find("thead"), body = find("tbody");
-    head.replaceChildren();
-    body.replaceChildren();
-    head.classList.toggle("turned", turned);
-    const names = make("tr", head);
-    make("td", names);
-    for (const j of shownKeys) make("th", names).append(bdi(data.keys[j]));
-    cells = shownQueries.map((i) => {
-      const line = make("tr", body);
-      make("th", line).append(bdi(data.queries[i]));
-      return shownKeys.map(() => {
-        const cell = make("td", line);
-        cell.setAttribute("role", "gridcell");
-        return cell;
+  function buildLabels() { // the tokens of the head view
+    for (const side of sides) {
+      find(`.${side}`).replaceChildren();
+      labels[side] = described(side).map(({ text, isBorder }, y) => {
+        const token = make("div", find(`.${side}`), { className: "token", tabIndex: -1,
+          attributes: { role: "option" } });
+        token.classList.toggle("below", isBorder);
+        token.append(tokenText(text), document.createElement("b"));
+        listen(token, side === "queries" ? { query: shown.queries[y] } : { key: shown.keys[y] });
+        return token;
       });
-    });
-    const spot = (y, x) => () => ({ query: shownQueries[y], key: shownKeys[x] });
-    enrol(cells, (y, x) => { state.chosen = spot(y, x)(); mark(); }, spot);
+    }
+    const most = Math.max(shown.queries.length, shown.keys.length);
+    lines.setAttribute("viewBox", `0 0 1 ${most}`);
+    lines.style.setProperty("--rows", most);
   }
 
-  function show() { // the chosen layer and head
-    find("select.layer").value = state.layer;
-    find("select.head").value = state.head;
-    shownQueries.forEach((query, y) => shownKeys.forEach((key, x) => {
-      const cell = cells[y][x], isLight = data.dark[Math.round(255 * weight(query, key))] === "1";
-      cell.classList.toggle("masked", isMasked(query, key));
-      cell.style.backgroundColor = paint(query, key);
-      cell.style.color = isGrey(query, key) || isLight ? "black" : "white";
-      cell.textContent = Math.max(shownQueries.length, shownKeys.length) <= 12
-        ? short(query, key) : "";
-      cell.setAttribute("aria-label", written(query, key));
-    }));
-    for (const { line, query, key } of lines) line.style.opacity = weight(query, key);
-    thumbs.flat().forEach((thumb, i) => {
-      const chosen = i === state.layer * heads + state.head;
-      thumb.setAttribute("aria-checked", chosen);
-      thumb.tabIndex = chosen ? 0 : -1;
-    });
-    find(".state").textContent = [where(), ...data.remarks,
-      data.notes[state.special]].filter(Boolean).join(" \u00b7 ");
+  function listen(element, spot) { // a key of the head view joins the chosen query
+    const whole = () => "key" in spot && !("query" in spot) && state.chosen.query !== undefined
+      ? { query: state.chosen.query, ...spot } : spot;
+    element.addEventListener("pointerenter", () => { state.hover = whole(); mark(); });
+    for (const event of ["click", "focus"])
+      element.addEventListener(event, () => choose(whole()));
+  }
+
+  function choose(chosen) {
+    Object.assign(state, { chosen, hover: null }); // the latest of pointer and keyboard counts
     mark();
   }
 
-  function mark() { // the chosen tokens, in both views and in words
+  function fit() { // as large as the page is wide, and within one screen
+    const { width } = find(".views").getBoundingClientRect();
+    const most = Math.max(shown.queries.length, shown.keys.length);
+    const size = fitGrid(map, described("queries"), described("keys"),
+      width - 10, Math.max(300, innerHeight - 150));
+    find(".links").style.setProperty("--row", `${clamp(Math.min(size, 560 / most), 13, 36)}px`);
+    const column = Math.min(300, find(".choices").clientWidth);
+    find(".thumbs").style.maxWidth = `${clamp(Math.floor(column / (heads + 1)) - 3, 8, 48)
+      * heads + 3 * heads + 20}px`;
+  }
+
+  function show() { // the chosen heads
+    const places = shownPlaces(), isWritten = map.classList.contains("numbers");
+    for (const name of ["layer", "head"]) {
+      find(`.${name}`).value = state[name];
+      find(`.${name}`).parentNode.querySelector("output").textContent = data[`${name}s`]?.[state[name]];
+      find(`.${name}`).parentNode.hidden = state.several || (data[`${name}s`] ?? []).length < 2;
+    }
+    for (const part of [map, lines]) part.classList.toggle("bars", state.several);
+    shown.queries.forEach((query, y) => shown.keys.forEach((key, x) => {
+      const cell = cells[y][x];
+      cell.classList.toggle("hatched", isMasked(query, key));
+      cell.setAttribute("aria-label", places.map((place) => written(query, key, place)).join("; "));
+      (state.several ? paintBars : paintCell)(cell, query, key, places, isWritten);
+    }));
+    drawLines(places);
+    markThumbs(places);
+    drawPicked();
+    find(".state").textContent = [state.several ? "" : nameOf(chosenPlace()), ...data.remarks,
+      data.notes[state.special]].filter(Boolean).join(" \u00b7 ");
+    mark();
+    const { layer, head, several, picked } = state;
+    if (data.keep) memory[data.keep] = JSON.stringify({ layer, head, several, picked });
+  }
+
+  function paintCell(cell, query, key, [place], isWritten) {
+    const p = weight(query, key, place), isPlain = isGrey(query, key, place);
+    cell.classList.toggle("grey", isPlain);
+    cell.style.background = "";
+    if (!isPlain) cell.style.backgroundColor = shades[step(p)];
+    cell.style.color = isPlain || data.dark[step(p)] === "1" ? "black" : "white";
+    cell.textContent = isWritten ? short(query, key, place) : "";
+  }
+
+  function paintBars(cell, query, key, places) { // one bar for each head, side by side
+    const width = 100 / places.length;
+    cell.classList.remove("grey");
+    cell.textContent = "";
+    cell.style.background = places.map((place, i) => `linear-gradient(${data.headColours[i]} 0 0) ${
+      places.length > 1 ? 100 * i / (places.length - 1) : 0}% 100% / ${width}% ${
+      100 * weight(query, key, place)}% no-repeat`).join(", ");
+  }
+
+  function drawLines(places) { // as opaque as the attention is large
+    drawnLines = [];
+    places.forEach((place, i) => shown.queries.forEach((query, y) => shown.keys.forEach((key, x) => {
+      const p = weight(query, key, place), shift = 0.5 + (i - (places.length - 1) / 2) * 0.12;
+      if (p < 1 / 255) return;
+      const line = firstLine.cloneNode(), ends = { x1: 0, y1: y + shift, x2: 1, y2: x + shift };
+      for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
+      line.style.opacity = p;
+      if (state.several) line.style.setProperty("--head", data.headColours[i]);
+      drawnLines.push({ line, query, key });
+    })));
+    lines.replaceChildren(...drawnLines.map(({ line }) => line));
+  }
+
+  // --------------------------------------------------------- the pointed-at tokens
+
+  function mark() { // in both views and in words
     const { query, key } = state.hover ?? state.chosen;
-    for (const old of shadow.querySelectorAll(".on, .pair, .row, .column"))
-      old.classList.remove("on", "pair", "row", "column");
-    find("svg").classList.toggle("some", query !== undefined || key !== undefined);
-    for (const each of lines) {
-      each.line.classList.toggle("on", each.query === query
-        || query === undefined && each.key === key);
+    lines.classList.toggle("some", query !== undefined || key !== undefined);
+    for (const each of drawnLines) {
+      each.line.classList.toggle("on", (query === undefined || each.query === query)
+        && (query !== undefined || each.key === key));
       each.line.classList.toggle("pair", each.query === query && each.key === key);
     }
-    const [names, ...tableRows] = shadow.querySelectorAll("tr");
-    shownQueries.forEach((i, y) => {
-      label(queries[y], i === query, query === undefined && key !== undefined ? [i, key] : null);
-      tableRows[y].firstChild.classList.toggle("on", i === query);
-      if (key !== undefined) cells[y][shownKeys.indexOf(key)].classList.add("column");
+    const names = map.querySelectorAll("thead th");
+    shown.queries.forEach((i, y) => {
+      label(labels.queries[y], i === query, query === undefined && key !== undefined ? [i, key] : null);
+      cells[y][0].parentNode.firstChild.classList.toggle("on", i === query);
+      shown.keys.forEach((j, x) => {
+        const { classList } = cells[y][x];
+        classList.toggle("across", i === query && j !== key);
+        classList.toggle("down", j === key && i !== query);
+        classList.toggle("chosen", i === query && j === key);
+      });
     });
-    shownKeys.forEach((j, x) => {
-      label(keys[x], j === key, query !== undefined ? [query, j] : null);
-      names.children[x + 1].classList.toggle("on", j === key);
-      if (query !== undefined) cells[shownQueries.indexOf(query)][x].classList.add("row");
+    shown.keys.forEach((j, x) => {
+      label(labels.keys[x], j === key, query !== undefined ? [query, j] : null);
+      names[x].classList.toggle("on", j === key);
     });
+    markStops();
     find(".live").replaceChildren(...sentence(query, key));
   }
 
   function label(token, on, pair) { // a token of the head view and its weight
+    const isOne = pair && !state.several;
     token.classList.toggle("on", on);
-    token.style.setProperty("--weight", pair ? `${100 * weight(...pair)}%` : "0%");
-    token.lastChild.textContent = pair ? short(...pair) : "";
+    token.style.setProperty("--weight", isOne ? `${100 * weight(...pair, chosenPlace())}%` : "0%");
+    token.lastChild.textContent = isOne ? short(...pair, chosenPlace()) : "";
     token.setAttribute("aria-selected", on);
   }
 
+  function markStops() { // one stop of the Tab key for each part
+    const { query, key } = state.chosen;
+    const y = Math.max(0, shown.queries.indexOf(query)), x = Math.max(0, shown.keys.indexOf(key));
+    const stops = [cells[y][x], labels.queries[y], labels.keys[x]];
+    for (const element of [...cells.flat(), ...labels.queries, ...labels.keys])
+      element.tabIndex = stops.includes(element) ? 0 : -1;
+  }
+
+  const bold = (side, i) => tokenText(data[side][i]);
+
   function sentence(query, key) {
-    const place = where() && ` (${where()})`;
-    const [looking, seen] = [bdi(data.queries[query]), bdi(data.keys[key])];
-    const strongest = (pairs, tokenOf) => pairs
-      .sort((a, b) => weight(...b) - weight(...a)).slice(0, 3)
-      .flatMap((pair, rank) => [rank ? ", " : "", bdi(tokenOf(pair)), `: ${written(...pair)}`]);
+    const end = state.several || !nameOf(chosenPlace()) ? "" : ` (${nameOf(chosenPlace())})`;
+    const each = (words) => shownPlaces().flatMap((place, i) =>
+      [...state.several ? [i ? " \u00b7 " : "", dot(i), `(${place.join(", ")}) `] : [], ...words(place)]);
+    const strongest = (pairs, tokenOf) => each((place) => [...pairs]
+      .sort((a, b) => weight(...b, place) - weight(...a, place)).slice(0, state.several ? 1 : 3)
+      .flatMap((pair, rank) => [rank ? ", " : "", tokenOf(pair), `: ${written(...pair, place)}`]));
     if (query === undefined && key === undefined)
       return ["Point at a token or a cell, or use Tab and the arrow keys."];
     if (key === undefined)
-      return [looking, " attends most to ", ...strongest(
-        allKeys.map((j) => [query, j]), ([, j]) => data.keys[j]), place];
+      return [bold("queries", query), " attends most to ", ...strongest(
+        all.keys.map((j) => [query, j]), ([, j]) => bold("keys", j)), end];
     if (query === undefined)
-      return [seen, " gets most from ", ...strongest(
-        allQueries.map((i) => [i, key]), ([i]) => data.queries[i]), place];
-    return [looking, " attends to ", seen, `: ${written(query, key)}`, place];
+      return [bold("keys", key), " gets most from ", ...strongest(
+        all.queries.map((i) => [i, key]), ([i]) => bold("queries", i)), end];
+    return [bold("queries", query), " attends to ", bold("keys", key), ": ",
+      ...each((place) => [written(query, key, place)]), end];
   }
 
-  // ------------------------------------------------- choosing layer and head
+  // ------------------------------------------------------------ choosing heads
 
-  const choose = (layer, head) => { Object.assign(state, { layer, head }); show(); };
-  const thumbs = [];
-  let thumbSize; // pixels
+  let thumbs = [];
+  const shades = palette(data.colours).map((colour) => `rgb(${colour})`);
+  const pixels = packed([...palette(data.colours), ...palette(data.grey)]);
+
+  function chooseHead(layer, head) {
+    Object.assign(state, { layer, head });
+    show();
+  }
+
+  function toggle(place) { // whether a head is one of several
+    const isThis = (other) => String(other) === String(place);
+    const picked = state.picked.filter((other) => !isThis(other));
+    if (picked.length === state.picked.length) picked.push(place);
+    if (!picked.length || picked.length > data.headColours.length) return;
+    state.picked = picked;
+    chooseHead(...picked.at(-1));
+  }
+
+  function dot(i) { // the colour of a head
+    const element = Object.assign(document.createElement("span"), { className: "dot" });
+    element.style.setProperty("--head", data.headColours[i]);
+    return element;
+  }
+
+  function drawPicked() {
+    const box = find(".picked");
+    box.hidden = !state.several;
+    box.replaceChildren();
+    if (!state.several) return;
+    state.picked.forEach((place, i) => {
+      const chip = make("button", box, { type: "button", title: "leave it out" });
+      chip.append(dot(i), nameOf(place));
+      chip.addEventListener("click", () => toggle(place));
+    });
+    make("div", box, { className: "caption", textContent: `Choose up to ${data.headColours.length} `
+      + "thumbnails. Bars in a cell stand in this order, each as high as its attention." });
+  }
 
   function buildThumbs() {
-    const box = find(".thumbs"), most = Math.max(layers, heads);
-    thumbSize = most <= 4 ? 48 : most <= 8 ? 34 : most <= 12 ? 24 : 17;
-    find(".chooser").hidden = layers * heads === 1;
-    box.style.gridTemplateColumns = `auto repeat(${heads}, auto)`;
-    box.style.setProperty("--thumb", `${thumbSize}px`);
+    const box = find(".thumbs");
+    find(".chooser").hidden = find(".several").parentNode.hidden = layers * heads === 1;
+    box.style.gridTemplateColumns = `auto repeat(${heads}, minmax(0, 1fr))`;
     make("span", box);
-    for (let head = 0; head < heads; head++) make("span", box, "", data.heads?.[head]);
-    for (let layer = 0; layer < layers; layer++) {
-      make("span", box, "layer", data.layers?.[layer]);
-      thumbs.push(Array.from({ length: heads }, (_, head) => {
-        const thumb = make("canvas", box);
-        thumb.setAttribute("role", "radio");
-        thumb.setAttribute("aria-label", thumb.title = where(layer, head));
+    for (let head = 0; head < heads; head++) make("span", box, { textContent: data.heads?.[head] ?? "" });
+    thumbs = Array.from({ length: layers }, (_, layer) => {
+      make("span", box, { className: "layer", textContent: data.layers?.[layer] ?? "" });
+      return Array.from({ length: heads }, (_, head) => {
+        const thumb = make("canvas", box, { title: nameOf([layer, head]),
+          attributes: { "aria-label": nameOf([layer, head]) } });
+        thumb.addEventListener("click", () =>
+          state.several ? toggle([layer, head]) : chooseHead(layer, head));
+        thumb.addEventListener("keydown", ({ key }) => { if (key === "Enter") thumb.click(); });
         return thumb;
-      }));
-    }
-    enrol(thumbs, choose, () => undefined);
+      });
+    });
   }
 
-  function drawThumb(thumb, layer, head) {
-    // Where a thumbnail has too few pixels, one shows the largest of some cells.
-    const block = Math.ceil(Math.max(allQueries.length, allKeys.length) / thumbSize);
-    const [height, width] = [allQueries, allKeys].map((all) => Math.ceil(all.length / block));
-    Object.assign(thumb, { width, height });
-    const pen = thumb.getContext("2d"), image = pen.createImageData(width, height);
-    const largest = new Map();
-    allQueries.forEach((query, y) => allKeys.forEach((key, x) => {
-      const value = weight(query, key, layer, head);
-      const at = 4 * (Math.floor(y / block) * width + Math.floor(x / block));
-      if (value < largest.get(at)) return;
-      largest.set(at, value);
-      const colour = parseInt(paint(query, key, layer, head).slice(1), 16);
-      image.data.set([colour >> 16, colour >> 8 & 255, colour & 255, 255], at);
+  function drawThumbs() {
+    thumbs.forEach((line, layer) => line.forEach((thumb, head) => {
+      const place = [layer, head], small = shrink((y, x) => {
+        const query = all.queries[y], key = all.keys[x];
+        return isGrey(query, key, place) ? -1 : weight(query, key, place);
+      }, all.queries.length, all.keys.length, 48);
+      paint(thumb, small.values, small.width, small.height, pixels, (p) => p < 0 ? 256 : step(p));
     }));
-    pen.putImageData(image, 0, 0);
   }
 
-  const redraw = () => {
-    build();
-    thumbs.forEach((line, layer) => line.forEach((thumb, head) => drawThumb(thumb, layer, head)));
-  };
-
-  function fill(select, names, value, change) {
-    for (const [i, name] of names) make("option", select, "", name).value = i;
-    select.parentNode.hidden = names.length < 2;
-    select.value = value;
-    select.addEventListener("change", () => change(select.value));
+  function markThumbs(places) {
+    const [group, each] = state.several ? ["group", "checkbox"] : ["radiogroup", "radio"];
+    find(".thumbs").setAttribute("role", group);
+    thumbs.forEach((line, layer) => line.forEach((thumb, head) => {
+      const i = places.findIndex((place) => place[0] === layer && place[1] === head);
+      thumb.setAttribute("role", each);
+      thumb.setAttribute("aria-checked", i >= 0);
+      thumb.tabIndex = layer === state.layer && head === state.head ? 0 : -1;
+      thumb.style.setProperty("--frame", state.several && i >= 0 ? data.headColours[i] : "");
+    }));
   }
 
   // ------------------------------------------------------------------- start
 
+  const redraw = () => { build(); drawThumbs(); };
+
+  function startKeys() {
+    onArrows(find(".thumbs"), (down, across) => {
+      const [y, x] = thumbs.map((line) => line.indexOf(shadow.activeElement))
+        .reduce((found, x, y) => x < 0 ? found : [y, x], chosenPlace());
+      const place = [clamp(y + down, 0, layers - 1), clamp(x + across, 0, heads - 1)];
+      if (!state.several) chooseHead(...place);
+      thumbs[place[0]][place[1]].focus();
+    });
+    onArrows(map, (down, across) => {
+      move({ queries: down, keys: across });
+      map.querySelector(".chosen").focus();
+    });
+    const focus = (side) => labels[side][Math.max(0,
+      shown[side].indexOf(state.chosen[NAMES[side]]))].focus();
+    for (const side of sides)
+      onArrows(find(`.${side}`), (down, across) => { // across: to the other column
+        if (down) move({ [side]: down });
+        focus(across < 0 ? "queries" : across > 0 ? "keys" : side);
+      });
+    shadow.addEventListener("keydown", ({ key }) => { if (key === "Escape") choose({}); });
+    host.addEventListener("pointerleave", () => { state.hover = null; mark(); });
+  }
+
+  function move(by) { // the chosen tokens, and slide to them
+    const chosen = { ...state.chosen }, from = { ...state.from };
+    for (const side of Object.keys(by)) {
+      const name = NAMES[side], { length } = all[side];
+      const now = Math.max(0, all[side].indexOf(chosen[name]));
+      const place = clamp(now + by[side], 0, length - 1);
+      chosen[name] = all[side][place];
+      state.from[side] = slideTo(from[side], place, length);
+    }
+    if (sides.some((side) => from[side] !== state.from[side])) build();
+    choose(chosen);
+  }
+
   find(".title").textContent = data.title;
-  find(".query").textContent = data.queryLabel;
-  find(".key").textContent = data.keyLabel;
-  find(".queries").setAttribute("aria-label", data.queryLabel);
-  find(".keys").setAttribute("aria-label", data.keyLabel);
+  find(".thumbs").setAttribute("aria-label", "layer and head");
+  sides.forEach((side, i) => {
+    find(`.caption.${NAMES[side]}`).textContent = data.labels[i];
+    find(`.${side}`).setAttribute("aria-label", data.labels[i]);
+    find(`.from-${side}`).addEventListener("input", ({ target }) => {
+      state.from[side] = Number(target.value);
+      build();
+    });
+  });
   find(".rounding").textContent = data.rounding;
   find(".scale").textContent = data.scale;
   find(".bar").style.background = `linear-gradient(to right, ${
-    Array.from({ length: 17 }, (_, i) => shade(i / 16))})`;
-  for (const part of shadow.querySelectorAll(".swatch"))
-    part.hidden = !data.masked.includes("1");
-  fill(find("select.layer"), Object.entries(data.layers ?? []), 0, (i) => choose(+i, state.head));
-  fill(find("select.head"), Object.entries(data.heads ?? []), 0, (i) => choose(state.layer, +i));
-  fill(find("select.special"), Object.entries(data.choices), state.special,
-    (name) => { state.special = name; redraw(); });
-  for (const side of ["queries", "keys"]) find(`.from-${side}`).addEventListener("input", build);
+    Array.from({ length: 17 }, (_, i) => shades[step(i / 16)])})`;
+  find(".swatches").hidden = !data.masked.includes("1");
+  for (const [name, count] of [["layer", layers], ["head", heads]]) {
+    find(`.${name}`).max = count - 1;
+    find(`.${name}`).addEventListener("input", ({ target }) => {
+      state[name] = Number(target.value);
+      show();
+    });
+  }
+  const special = find(".special");
+  for (const [value, textContent] of Object.entries(data.choices))
+    make("option", special, { value, textContent });
+  special.parentNode.hidden = !special.options.length;
+  special.value = state.special;
+  special.addEventListener("change", () => {
+    Object.assign(state, { special: special.value, chosen: {}, from: { queries: 0, keys: 0 } });
+    redraw();
+  });
+  find(".several").checked = state.several;
+  find(".several").addEventListener("change", ({ target }) => {
+    Object.assign(state, { several: target.checked, picked: [chosenPlace()] });
+    show();
+  });
   buildThumbs();
   redraw();
+  startKeys();
+  new ResizeObserver(() => { fit(); show(); }).observe(host);
 }

@@ -1,12 +1,7 @@
 """The interactive viewer: maps and tokens in, one piece of HTML out."""
 
-import base64
-import json
 import re
-import uuid
 from dataclasses import dataclass
-from pathlib import Path
-from string import Template
 
 import numpy as np
 from matplotlib.colors import to_hex
@@ -28,10 +23,12 @@ from bert_np.plotting.figure import (
     NotebookFigure,
     check_title,
     in_own_style,
+    in_words,
 )
-from bert_np.plotting.html import Html, image, join, tag, write_page
+from bert_np.plotting.html import Html, base64_text, image, join, tag, write_page
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.preparation import ENDS, SPECIAL_NOTES, prepare_maps
+from bert_np.plotting.scripts import read_part, script_json, with_script
 from bert_np.plotting.table import (
     cell_colours,
     frame_html,
@@ -41,11 +38,10 @@ from bert_np.plotting.table import (
 )
 
 MOST_TOKENS = 512
-WINDOW = 40  # tokens that fit one screen; a longer text slides
 MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens, two heads of 512
 STRONGEST = 3  # keys of a row in the table of a long text
 ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
-COLOURS = ("QUERY", "KEY", "MASKED", "HATCH")  # named in the style sheet
+SCRIPTS = ("parts.js", "viewer.js")
 SPECIAL_CHOICES = {
     "show": "shown",
     "hide": "hidden, rows as they are",
@@ -57,8 +53,8 @@ SPECIAL_CHOICES = {
 class AttentionViewer:
     """A picture, a table and an interactive viewer of the same maps.
 
-    A notebook shows the picture first, then the viewer; if it does not
-    run scripts, the table stands in place of the viewer.
+    Where scripts run, the viewer stands first and the rest folds below it;
+    elsewhere, as in a notebook that is not trusted, picture and table stay.
     """
 
     figure: NotebookFigure
@@ -66,17 +62,11 @@ class AttentionViewer:
     data: str
     title: str
 
-    def _ipython_display_(self):
-        from IPython.display import display
-
-        html = viewer_html(self.table, self.data)
-        display(self.figure)
-        display({"text/html": html, "text/plain": repr(self)}, raw=True)
-
     def _repr_html_(self):
         png, words = self.figure.to_png(), self.figure.description
-        picture = image(png, words, style="max-width:100%")
-        return viewer_html(join([picture, self.table], "\n"), self.data)
+        picture = image(png, words, style="max-width:100%;background:#fff")
+        still = join([picture, in_words(words), self.table], "\n")
+        return with_script(still, SCRIPTS, "startViewer", self.data)
 
     def __repr__(self):
         return (
@@ -114,10 +104,11 @@ def attention_viewer(
 ):
     """Make an interactive viewer of attention maps.
 
-    The head view joins each query to the keys by lines that are as
-    opaque as the attention is large; the matrix view shows the same head
-    as a map; thumbnails choose the layer and the head. Tokens are chosen
-    by pointer or keyboard, and a sentence states the value.
+    A map and lines from queries to keys show one head, or several at
+    once, each in a colour of its own; thumbnails and sliders choose
+    them. Tokens are chosen by pointer or keyboard, and a sentence states
+    the values. A line separates the two texts of a pair, which [SEP]
+    tells apart.
 
     Parameters
     ----------
@@ -319,6 +310,10 @@ def pack_maps(shown, special, fixed):
     return {
         "shape": shown.probs.shape,
         "masked": masked if "1" in masked else "",
+        "sentences": {
+            "queries": sentence_numbers(shown.queries),
+            "keys": sentence_numbers(shown.keys),
+        },
         "remarks": shown.notes,
         "special": "show" if fixed else special,
         "choices": {} if fixed else SPECIAL_CHOICES,
@@ -329,10 +324,23 @@ def pack_maps(shown, special, fixed):
     }
 
 
+def sentence_numbers(tokens):
+    """Number the texts of a pair; padding belongs to the last of them.
+
+    >>> sentence_numbers(["[CLS]", "a", "[SEP]", "b", "[SEP]", "[PAD]"])
+    [0, 0, 0, 1, 1, 1]
+    """
+    numbers, number = [], 0
+    for before, token in zip(["", *tokens], tokens):
+        number += before == "[SEP]" and token != "[PAD]"
+        numbers.append(number)
+    return numbers
+
+
 def pack_numbers(probs, scale, dtype):
     """Return probabilities as base64 of whole numbers round(scale * p)."""
     numbers = np.rint(np.clip(probs, 0, 1) * scale).astype(dtype)
-    return base64.b64encode(numbers.tobytes()).decode("ascii")
+    return base64_text(numbers.tobytes())
 
 
 def fixed_data(power):
@@ -341,45 +349,16 @@ def fixed_data(power):
     shades = colours.attention_colour_map()(places)
     dark = ["01"[colours.text_colour(shade[:3]) == "black"] for shade in shades]
     scale = "attention" if power == 1 else f"attention p, colour at p ** {power:g}:"
+    style = read_part("parts.css") + read_part("viewer.css")
     return {
-        "markup": f"<style>{read_part('viewer.css')}</style>{read_part('viewer.html')}",
+        "markup": f"<style>{style}</style>{read_part('viewer.html')}",
         "colours": "".join(to_hex(shade)[1:] for shade in shades),
         "dark": "".join(dark),
         "scale": scale,
-        "grey": colours.MASKED.lower(),
+        "grey": colours.MASKED[1:],
+        "headColours": colours.HEADS,
         "ends": ENDS,
         "notes": SPECIAL_NOTES,
-        "queryLabel": QUERY_LABEL,
-        "keyLabel": KEY_LABEL,
+        "labels": [QUERY_LABEL, KEY_LABEL],
         "rounding": ROUNDING,
-        "most": WINDOW,
     }
-
-
-def read_part(name):
-    """Read a file beside this one, colours filled in, without indents."""
-    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-    text = "".join(f"{line.strip()}\n" for line in text.splitlines())
-    names = {name.lower(): getattr(colours, name) for name in COLOURS}
-    return Template(text).substitute(names) if name.endswith(".css") else text
-
-
-def script_json(data):
-    r"""Write data as JSON that can stand inside a script.
-
-    >>> script_json({"token": "</script>"})
-    '{"token": "\\u003c/script\\u003e"}'
-    """
-    text = json.dumps(data, ensure_ascii=True)
-    return text.translate({ord(c): f"\\u{ord(c):04x}" for c in "<>&"})
-
-
-def viewer_html(still, data):
-    """Write what is shown without script, then the script of the viewer."""
-    name = f"attention-{uuid.uuid4().hex}"
-    script = Html(
-        f"(() => {{\n{read_part('viewer.js')}"
-        f'startViewer(document.getElementById("{name}"), {data});\n}})();'
-    )
-    box = tag("div", "\n", still, "\n", id=name)
-    return join([box, tag("script", script)], "\n")

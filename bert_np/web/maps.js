@@ -1,9 +1,6 @@
 // All heads as small maps, and the chosen one large.
 "use strict";
 
-const MOST_CELLS = 40; // rows and columns of the large map; a longer text slides
-const MOST_NUMBERS = 20; // tokens up to which the cells carry numbers
-
 function mapOf(layer, head) { // (T, T) of one head
   const T = shown.tokens.length;
   return shown.result.layers[layer].probs.subarray(head * T * T, (head + 1) * T * T);
@@ -43,7 +40,9 @@ function drawThumbs() {
   for (let layer = 0; layer < L; layer++)
     for (let head = 0; head < A; head++) {
       const values = mapOf(layer, head), isOff = state.off.has(`${layer}.${head}`);
-      paint(thumb(layer, head), values, T, T, isOff ? PIXELS.grey : PIXELS.attention);
+      const small = shrink((y, x) => values[y * T + x], T, T, 72);
+      paint(thumb(layer, head), small.values, small.width, small.height,
+        isOff ? PIXELS.grey : PIXELS.attention);
       thumb(layer, head).setAttribute("aria-label",
         `layer ${layer}, head ${head}${isOff ? ", switched off" : ""}`);
     }
@@ -70,32 +69,20 @@ function startThumbs() {
 
 let cells = []; // of the large map, as far as it is shown
 
-function span(from) { // the positions that a side of the large map shows
-  const T = shown.tokens.length, count = Math.min(T, MOST_CELLS);
-  return Array.from({ length: count }, (_, i) => clamp(from, 0, T - count) + i);
-}
+const shownQueries = () => span(state.rowFrom, shown.tokens.length);
+const shownKeys = () => span(state.columnFrom, shown.tokens.length);
+const named = (places) => places.map((i) => ({ text: shown.tokens[i], isBorder: isBorder(i) }));
 
 function buildMap() { // anew for each text and each window
-  const queries = span(state.rowFrom), keys = span(state.columnFrom), T = shown.tokens.length;
-  const table = find("map"), head = make("tr", make("thead", document.createElement("table")));
-  const body = document.createElement("tbody");
-  make("td", head);
-  for (const key of keys)
-    make("th", head, { className: "key", scope: "col" }).append(tokenText(shown.tokens[key]));
-  cells = queries.map((query) => {
-    const row = make("tr", body);
-    make("th", row, { className: "query", scope: "row" }).append(tokenText(shown.tokens[query]));
-    return keys.map((key) => {
-      const cell = make("td", row, { tabIndex: -1, attributes: { role: "gridcell" } });
-      cell.classList.toggle("below", isBorder(query));
-      cell.classList.toggle("beside", isBorder(key));
-      cell.addEventListener("click", () => choose({ query, key }));
-      cell.addEventListener("pointerenter", () => say(query, key));
-      return cell;
-    });
-  });
-  table.replaceChildren(head.parentNode, body);
-  sizeMap(keys.map((key) => shown.tokens[key]));
+  const queries = shownQueries(), keys = shownKeys(), T = shown.tokens.length;
+  cells = buildGrid(find("map"), named(queries), named(keys));
+  cells.forEach((line, y) => line.forEach((cell, x) => {
+    cell.addEventListener("click", () => choose({ query: queries[y], key: keys[x] }));
+    cell.addEventListener("pointerenter", () => say(queries[y], keys[x]));
+  }));
+  const top = find("mapBox").getBoundingClientRect().top + scrollY + 20;
+  fitGrid(find("map"), named(queries), named(keys), find("mapBox").clientWidth - 6,
+    Math.max(28 * T, innerHeight - top)); // within the first screen
   find("slides").hidden = T <= MOST_CELLS;
   for (const side of ["rowFrom", "columnFrom"]) {
     find(side).max = Math.max(0, T - MOST_CELLS);
@@ -104,21 +91,8 @@ function buildMap() { // anew for each text and each window
   drawMap();
 }
 
-function sizeMap(keys) { // as large as the column is wide
-  const longest = Math.max(...keys.map((key) => [...key].length)), table = find("map");
-  const wide = (find("mapBox").clientWidth - 92) / keys.length;
-  const top = find("mapBox").getBoundingClientRect().top + scrollY + 90;
-  const high = Math.max(28, (innerHeight - top) / keys.length); // within the first screen
-  const size = clamp(Math.floor(Math.min(wide, high)), 13, 46);
-  const letters = clamp(Math.round(size * 0.5), 10, 16);
-  table.style.setProperty("--cell", `${size}px`);
-  table.style.setProperty("--letters", `${letters}px`);
-  table.classList.toggle("turned", longest * letters * 0.6 > size);
-  table.classList.toggle("numbers", keys.length <= MOST_NUMBERS && size >= 27);
-}
-
 function drawMap() {
-  const queries = span(state.rowFrom), keys = span(state.columnFrom);
+  const queries = shownQueries(), keys = shownKeys();
   cells.forEach((line, y) => line.forEach((cell, x) => {
     const p = weightOf(queries[y], keys[x]), isHidden = state.hidden.has(keys[x]);
     cell.style.backgroundColor = isHidden && p === 0 ? DATA.colours.masked : attentionColour(p);
@@ -131,7 +105,7 @@ function drawMap() {
 }
 
 function markCell() {
-  const queries = span(state.rowFrom), keys = span(state.columnFrom);
+  const queries = shownQueries(), keys = shownKeys();
   const rows = find("map").querySelectorAll("tbody tr");
   const names = find("map").querySelectorAll("thead th");
   names.forEach((name, x) => name.classList.toggle("on", keys[x] === state.key));
@@ -168,8 +142,7 @@ function say(query, key) {
 
 function slideToChosen() { // so that the chosen cell is in the window
   for (const [side, place] of [["rowFrom", state.query], ["columnFrom", state.key]])
-    state[side] = clamp(clamp(state[side], place - MOST_CELLS + 1, place),
-      0, Math.max(0, shown.tokens.length - MOST_CELLS));
+    state[side] = slideTo(state[side], place, shown.tokens.length);
 }
 
 function startMap() {

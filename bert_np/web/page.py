@@ -18,7 +18,8 @@ from bert_np.plotting.html import (
     escape,
     write_file,
 )
-from bert_np.plotting.viewer import fixed_data, script_json
+from bert_np.plotting.scripts import script_json, source_of, with_colours
+from bert_np.plotting.viewer import fixed_data
 from bert_np.web.constants import page_constants
 from bert_np.web.examples import GENERAL, toy_examples
 
@@ -27,10 +28,9 @@ HELP = (
     "Type a sentence, and write [MASK] where BERT is to guess a word. Choose a "
     "head, then a cell of its map: the numbers behind it open below."
 )
-# In the order in which the browser runs them.
+# In the order in which the browser runs them, after what it shares with the viewer.
 SCRIPTS = ("bert", "tokenizer", "checkpoint", "dom", "maps", "guesses")
 SCRIPTS += ("numbers", "states", "opening", "page")
-COLOURS = ("QUERY", "KEY", "VALUE", "HATCH")  # named in the style sheet
 MOST_BYTES = 2**27  # of weights inside the page; a folder may be larger
 
 
@@ -54,14 +54,14 @@ def build_page(model="toy"):
     data |= {"colours": pack_colours(), "general": GENERAL}
     script = "const DATA = JSON.parse(document.getElementById('data').textContent);\n"
     scripts = [script + "const CONSTANTS = DATA.constants;\n"]
-    scripts += [page_part(f"{name}.js") for name in SCRIPTS]
+    scripts += [source_of("parts.js"), *(page_part(f"{name}.js") for name in SCRIPTS)]
     return Html(
         Template(page_part("page.html")).substitute(
             title=escape(TITLE),
             help=escape(HELP),
             query_label=escape(QUERY_LABEL),
             key_label=escape(KEY_LABEL),
-            style=Template(page_part("page.css")).substitute(named_colours()),
+            style=source_of("parts.css") + with_colours(page_part("page.css")),
             data=script_json(data),
             scripts="\n".join(f"<script>\n{text}</script>" for text in scripts),
         )
@@ -127,8 +127,3 @@ def pack_colours():
         "signed": "".join(to_hex(signed(i))[1:] for i in range(256)),
         "masked": colours.MASKED,
     }
-
-
-def named_colours():
-    """Return the colours that the style sheet calls by name."""
-    return {name.lower(): getattr(colours, name) for name in COLOURS}

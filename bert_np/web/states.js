@@ -6,7 +6,6 @@ const LINE = 18; // pixels of a token's strip
 function drawStates() {
   const { hidden } = shown.result, H = model.config.hidden_size, T = shown.tokens.length;
   const limit = stateLimit(hidden), box = find("strips");
-  const shareOf = (value) => value / limit / 2 + 0.5;
   find("statesNote").textContent = `One line for each token, one picture for each stage, ${H} `
     + "numbers across: blue below 0, white at 0, red above. The colour is full at "
     + `±${limit.toFixed(1)}, which 1 in 100 numbers exceeds.`;
@@ -22,7 +21,7 @@ function drawStates() {
     make("div", part, { className: "stage", textContent: stageName(stage) });
     const canvas = make("canvas", part, { tabIndex: 0, attributes: { role: "img",
       "aria-label": `hidden states, ${stageName(stage)}; arrow keys read the numbers` } });
-    paint(canvas, x, H, T, PIXELS.signed, shareOf);
+    paint(canvas, x, H, T, PIXELS.signed, (value) => signedStep(value, limit));
     canvas.style.height = `${T * LINE}px`;
     listen(canvas, stage);
   });

@@ -73,3 +73,12 @@ def test_the_signed_scale_is_centred_at_zero():
     norm = colours.signed_norm(3.0)
     assert (norm.vmin, norm.vmax, float(norm(0.0))) == (-3, 3, 0.5)
     assert float(colours.signed_norm(0.0)(0.0)) == 0.5
+
+
+@pytest.mark.parametrize("deficiency", DEFICIENCIES)
+def test_heads_shown_at_once_are_told_apart(deficiency):
+    lab = seen_lab(np.array([to_rgb(c) for c in colours.HEADS]), deficiency)
+    gaps = [np.linalg.norm(a - b) for i, a in enumerate(lab) for b in lab[:i]]
+    assert min(gaps) > 25
+    for page in ("#ffffff", "#16191d"):  # --paper in viewer.css, light and dark
+        assert min(colours.contrast(c, page) for c in colours.HEADS) >= 3

@@ -16,7 +16,6 @@ from plotting.samples import Page, random_probs
 
 from bert_np import BertError, plotting
 from bert_np.plotting.html import Html, page, write_page
-from bert_np.plotting.viewer import viewer_html
 
 PROBS = random_probs(5, 5)
 NASTY = ["<script>alert(1)</script>", "</script><script>", "<!--", "-->", "]]>"]
@@ -38,8 +37,7 @@ def table(tokens, title):
 
 
 def viewer(tokens, title):
-    shown = plotting.attention_viewer(PROBS, tokens, title=title)
-    return viewer_html(shown.table, shown.data)  # without the picture
+    return plotting.attention_viewer(PROBS, tokens, title=title)._repr_html_()
 
 
 def steps(tokens, title):

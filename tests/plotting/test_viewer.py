@@ -16,20 +16,16 @@ from bert_np.plotting import (
     plot_attention,
 )
 from bert_np.plotting.labels import token_text
-from bert_np.plotting.viewer import ROUNDING, fixed_data, read_part, viewer_html
+from bert_np.plotting.scripts import read_part
+from bert_np.plotting.viewer import ROUNDING, SCRIPTS, fixed_data, sentence_numbers
 
 NETWORK = r"http|//cdn|require\(|import |url\(|fetch\("
 GLOBAL = r"\b(window|globalThis|localStorage|eval)\b"
 
 
-def without_picture(viewer):
-    return viewer_html(viewer.table, viewer.data)
-
-
 def data_of(*given, **options):
     """The data of a viewer, as the script reads it."""
-    script = Page(without_picture(attention_viewer(*given, **options))).script
-    data = json.JSONDecoder().raw_decode(script[script.rindex(", {") + 2 :])[0]
+    data = json.loads(attention_viewer(*given, **options).data)
     numbers = np.frombuffer(base64.b64decode(data["values"]), dtype=np.uint8)
     return data | {"probs": numbers.reshape(data["shape"]) / 255}
 
@@ -49,7 +45,7 @@ def test_what_the_viewer_advises_for_a_long_text_helps():
 def test_no_reference_to_a_network(tmp_path):
     viewer = attention_viewer(PROBS, WORDS, title="a & b")
     page = viewer.save(str(tmp_path / "page.html")).read_text("utf-8")
-    parts = [read_part(f"viewer.{kind}") for kind in ("js", "css", "html")]
+    parts = [read_part(name) for name in (*SCRIPTS, "viewer.css", "viewer.html")]
     for text in (page, *parts):
         assert not re.search(NETWORK, re.sub(r"[A-Za-z0-9+/]{100,}=*", "", text))
     assert page.startswith("<!doctype html>") and Page(page).texts.count("a & b") == 1
@@ -59,7 +55,7 @@ def test_no_reference_to_a_network(tmp_path):
 
 def test_a_script_of_its_own_for_each_showing():
     viewer, ids = attention_viewer(PROBS, WORDS), []
-    for html in (without_picture(viewer), without_picture(viewer)):
+    for html in (viewer._repr_html_(), viewer._repr_html_()):
         ids += Page(html).all("div", "id")
         script = Page(html).script.strip()
         assert html.count(ids[-1]) == 2 and not re.search(GLOBAL, script)
@@ -71,14 +67,14 @@ def test_a_script_of_its_own_for_each_showing():
 def test_odd_tokens_and_titles_are_shown_as_text(count):
     probs, title = random_probs(count, count), "</script><script>alert(1)</script>"
     seen, data = list(map(token_text, ODD[:count])), data_of(probs, ODD[:count])
-    page = Page(without_picture(attention_viewer(probs, ODD[:count], title=title)))
+    page = Page(attention_viewer(probs, ODD[:count], title=title)._repr_html_())
     assert data["keys"] == data["queries"] == seen and set(seen) <= set(page.texts)
     text = page.script[page.script.rindex(", {") :]
     assert text.isascii() and not set("<>&") & set(text)
 
 
 def test_colours_are_those_of_the_figures():
-    style, fixed = read_part("viewer.css"), fixed_data(1.0)
+    style, fixed = read_part("viewer.css") + read_part("parts.css"), fixed_data(1.0)
     for colour in (colours.QUERY, colours.KEY, colours.MASKED, colours.HATCH):
         assert colour in style
     assert "$" not in style and "prefers-color-scheme: dark" in style
@@ -91,21 +87,14 @@ def test_colours_are_those_of_the_figures():
     assert root["colours"][6 * 64 : 6 * 65] == plain["colours"][6 * 128 : 6 * 129]
 
 
-def test_a_notebook_gets_the_picture_first_and_a_table_in_place_of_scripts(monkeypatch):
-    def record(thing, *, metadata=None, raw=False):
-        outputs.append(thing) if raw else thing._ipython_display_()
-
-    outputs, viewer = [], attention_viewer(PROBS, WORDS)
-    monkeypatch.setattr("IPython.display.display", record)
-    viewer._ipython_display_()
-    first, *_, last = outputs
-    assert first["image/png"].startswith("iVBORw0KGgo") and "text/html" not in first
-    assert last["text/plain"] == repr(viewer) > viewer.figure.description
-    table = Page(re.sub(r"<script>.*</script>", "", last["text/html"], flags=re.DOTALL))
-    assert len(table.all("table")) == 1 and not table.all("img")  # stored once
-    assert {"0.67", "0.58", "0.79"} <= set(table.texts)
-    page = Page(viewer._repr_html_())
+def test_without_scripts_there_are_the_picture_its_words_and_a_table():
+    viewer = attention_viewer(PROBS, WORDS)
+    html = re.sub(r"<script>.*</script>", "", viewer._repr_html_(), flags=re.DOTALL)
+    assert html.index("<img") < html.index("<table")
+    page = Page(html)
     assert page.all("img", "alt") == [viewer.figure.description]
+    assert len(page.all("table")) == 1 and {"0.67", "0.58", "0.79"} <= set(page.texts)
+    assert repr(viewer) > viewer.figure.description
 
 
 # ------------------------------------------------------------- the values
@@ -138,6 +127,14 @@ def test_special_choices_are_offered_only_if_they_apply():
     table = Page(attention_viewer(PROBS, tokens, special="renormalise").table)
     assert "[CLS]" not in table.texts and "1.00" in table.texts
     assert any("renormalised" in text for text in table.texts)
+
+
+def test_texts_of_a_pair_are_told_apart():
+    tokens = ["[CLS]", "a", "[SEP]", "b", "c", "[SEP]", "[PAD]", "[PAD]"]
+    assert sentence_numbers(tokens) == [0, 0, 0, 1, 1, 1, 1, 1]
+    data = data_of(random_probs(8, 8), tokens)
+    assert data["sentences"] == dict.fromkeys(("queries", "keys"), [0] * 3 + [1] * 5)
+    assert set(sentence_numbers(["the", "cat"])) == {0}
 
 
 def test_layers_and_heads_keep_their_numbers():
