@@ -1,5 +1,8 @@
-"""A cell for live classes: type a sentence, choose a head, mask a token."""
+"""A cell for live classes: type a sentence, choose heads, mask a token."""
 
+import math
+import uuid
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -9,50 +12,42 @@ from bert_np.files.pretrained import load_pretrained
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
 from bert_np.model import bert
-from bert_np.plotting.attention_maps import plot_attention
 from bert_np.plotting.checks import check_integer
-from bert_np.plotting.figure import in_words
 from bert_np.plotting.html import escape_formulas, join, tag
 from bert_np.plotting.labels import token_text
+from bert_np.plotting.viewer import MOST_VALUES, attention_viewer
 
-RUN = "Run this cell for the controls."
+RUN = "Run this cell for a text box and a button for each token."
 TOP = 5  # guesses for each masked token
-SPECIAL = [
-    ("show", "show"),
-    ("hide", "hide"),
-    ("hide, rows renormalised", "renormalise"),
-]
 WRAPPED = {"flex_flow": "row wrap"}
 
 
 class View(NamedTuple):
-    """What the cell shows for one setting of its controls."""
+    """What the cell shows for one text."""
 
     tokens: list  # with [MASK] in place of a masked one
-    figure: object
+    viewer: object
     guesses: list  # one sentence for each [MASK]
 
 
 class Controls(NamedTuple):
-    """The widgets of the cell; they hold all of its state."""
+    """The widgets of the cell; they hold what the model is asked."""
 
     box: object
     text: object
-    layer: object
-    head: object
-    special: object
     tokens: object  # holds a toggle button for each token: pressed is masked
     message: object
     guesses: object
-    words: object  # what the picture shows, in a sentence
 
 
 def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     """Show the attention of a sentence with controls to play with.
 
-    A text box, sliders for layer and head, a button for each token that
-    masks it, and the choice to hide [CLS] and [SEP]. If the model has an
-    MLM head, its guesses for the masked tokens are shown.
+    A text box, a button for each token that masks it, and the viewer of
+    all layers and heads (see `attention_viewer`). If the model has an
+    MLM head, its guesses for the masked tokens are shown. A new text
+    runs the model; layers, heads and the choice to hide [CLS] and [SEP]
+    change in the page at once, and stay for the next text.
 
     Parameters
     ----------
@@ -63,27 +58,28 @@ def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
 
     Returns
     -------
-    Figure or None
+    AttentionViewer or None
         None in a notebook, where the cell shows itself. Without
-        ipywidgets, or outside a notebook: the figure of layer 0, head 0,
-        after one line that says so.
+        ipywidgets, or outside a notebook: the viewer of this text, after
+        one line that says so.
     """
     model = load_model(model)
     missing = missing_front_end()
     if missing:
-        print(f"{missing}: layer 0, head 0 without controls")
-        return view_of(text, model).figure
+        print(f"{missing}: the viewer without a text box")
+        return view_of(text, model).viewer
     from IPython.display import DisplayHandle, display
 
-    controls, handle = new_widgets(text, model[1]), DisplayHandle()
+    controls, handle = new_widgets(text), DisplayHandle()
     display({**controls.box._repr_mimebundle_(), "text/plain": RUN}, raw=True)
     handle.display({"text/plain": "no picture yet"}, raw=True)
+    keep = f"explore{uuid.uuid4().hex}"
 
-    def draw(figure):
-        shown = {"image/png": figure._repr_png_(), "text/plain": figure.description}
-        handle.update(shown, raw=True)
+    def show(viewer):
+        html = replace(viewer, keep=keep)._repr_html_()
+        handle.update({"text/html": html, "text/plain": repr(viewer)}, raw=True)
 
-    connect(controls, model, draw)
+    connect(controls, model, show)
 
 
 def load_model(model):
@@ -111,18 +107,15 @@ def missing_front_end():
     return "" if kernel is not None else "no notebook here"
 
 
-def view_of(text, model, *, layer=0, head=0, masked=(), special="show"):
-    """Run the model on a text with some tokens masked, and draw one head.
+def view_of(text, model, masked=()):
+    """Run the model on a text with some tokens masked.
 
     Parameters
     ----------
     text : str
     model : (params, config, tokenizer)
-    layer, head : int
     masked : list of int
         The positions of the tokens to replace by [MASK].
-    special : "show", "hide" or "renormalise"
-        What happens to [CLS] and [SEP].
 
     Returns
     -------
@@ -130,23 +123,19 @@ def view_of(text, model, *, layer=0, head=0, masked=(), special="show"):
     """
     params, config, tokenizer = model
     encoding = encode_sentence(text, model)
-    check_integer("layer", layer, 0, config.num_hidden_layers - 1)
-    check_integer("head", head, 0, config.num_attention_heads - 1)
     ids, tokens = encoding.input_ids.copy(), list(encoding.tokens)
     for position in masked:
         check_integer("masked", position, 0, len(ids) - 1)
         ids[position] = tokenizer.mask_token_id
         tokens[position] = tokenizer.tokens[tokenizer.mask_token_id]
     out = bert(ids[None], params, config, attention_mask=np.ones_like(ids)[None])
-    probs = out["attention_probs"][layer][0, head]
-    title = f"layer {layer}, head {head}"
-    figure = plot_attention(probs, tokens, special=special, title=title)
+    viewer = attention_viewer([probs[0] for probs in out["attention_probs"]], tokens)
     guesses = guess_masked(out["last_hidden_state"], ids, encoding.tokens, model)
-    return View(tokens, figure, guesses)
+    return View(tokens, viewer, guesses)
 
 
 def encode_sentence(text, model):
-    """Return the encoding of a text that the model can take."""
+    """Return the encoding of a text that the model and a page can take."""
     _, config, tokenizer = model
     if not isinstance(text, str) or not text.strip():
         raise BertError(f"text = {short(text)}: type a sentence")
@@ -154,6 +143,13 @@ def encode_sentence(text, model):
     length, limit = len(encoding.tokens), config.max_position_embeddings
     if length > limit:
         raise BertError(f"text has {length} tokens, allowed: at most {limit}")
+    heads = config.num_hidden_layers * config.num_attention_heads
+    room = math.isqrt(MOST_VALUES // heads)
+    if length > room:
+        raise BertError(
+            f"text has {length} tokens; the {heads} heads of this model fit one page "
+            f"up to {room}: take a shorter text, or attention_viewer with layers="
+        )
     return encoding
 
 
@@ -175,50 +171,41 @@ def guess_masked(hidden, ids, tokens, model):
     return sentences
 
 
-def connect(controls, model, draw):
-    """Let the widgets respond to each other, and draw for the first time.
+def connect(controls, model, show):
+    """Let the widgets respond to each other, and show the first text.
 
     Parameters
     ----------
     controls : Controls
     model : (params, config, tokenizer)
-    draw : function
-        Called with each new figure.
+    show : function
+        Called with each new viewer.
     """
 
-    def redraw(_=None):
-        update_cell(controls, model, draw)
+    def rerun(_=None):
+        update_cell(controls, model, show)
 
     def retype(_=None):
-        renew_buttons(controls, model, redraw)
-        redraw()
+        renew_buttons(controls, model, rerun)
+        rerun()
 
     controls.text.observe(retype, "value")
-    for control in (controls.layer, controls.head, controls.special):
-        control.observe(redraw, "value")
     retype()
 
 
-def new_widgets(text, config):
+def new_widgets(text):
     """Lay out the widgets of the cell."""
     import ipywidgets as w
 
     typed = {"description": "sentence", "continuous_update": False}
     sentence = w.Text(text, **typed, layout={"width": "95%"})
-    layer = w.IntSlider(0, 0, config.num_hidden_layers - 1, description="layer")
-    head = w.IntSlider(0, 0, config.num_attention_heads - 1, description="head")
-    special = w.Dropdown(options=SPECIAL, description="[CLS], [SEP]")
-    choices = w.HBox([layer, head, special], layout=WRAPPED)
-    hint = w.Label("Click a token to mask it:")
-    tokens = w.HBox(layout=WRAPPED)
-    below = message, guesses, words = w.HTML(), w.HTML(), w.HTML()
-    box = w.VBox([sentence, choices, hint, tokens, *below])
-    return Controls(
-        box, sentence, layer, head, special, tokens, message, guesses, words
-    )
+    hint, tokens = w.Label("Click a token to mask it:"), w.HBox(layout=WRAPPED)
+    below = message, guesses = w.HTML(), w.HTML()
+    box = w.VBox([sentence, hint, tokens, *below])
+    return Controls(box, sentence, tokens, message, guesses)
 
 
-def renew_buttons(controls, model, redraw):
+def renew_buttons(controls, model, rerun):
     """Make a button for each token; an unusable text leaves the old ones."""
     import ipywidgets as w
 
@@ -236,26 +223,24 @@ def renew_buttons(controls, model, redraw):
         for i, token in enumerate(tokens)
     ]
     for button in buttons:
-        button.observe(redraw, "value")
+        button.observe(rerun, "value")
     controls.tokens.children = buttons
 
 
-def update_cell(controls, model, draw):
-    """Bring picture, guesses and message up to date.
+def update_cell(controls, model, show):
+    """Bring viewer, guesses and message up to date.
 
-    What cannot be drawn leaves a message, and the last picture.
+    What cannot be run leaves a message, and the last viewer.
     """
     buttons = controls.tokens.children
     for button in buttons:
         button.button_style = "warning" if button.value else ""
-    choices = {x: getattr(controls, x).value for x in ("layer", "head", "special")}
     masked = [i for i, button in enumerate(buttons) if button.value]
     try:
-        view = view_of(controls.text.value, model, masked=masked, **choices)
+        view = view_of(controls.text.value, model, masked)
     except BertError as error:
         controls.message.value = tag("b", escape_formulas(error))
         return
-    draw(view.figure)
+    show(view.viewer)
     controls.message.value = ""
     controls.guesses.value = join(map(escape_formulas, view.guesses), tag("br"))
-    controls.words.value = in_words(view.figure.description)

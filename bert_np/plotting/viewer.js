@@ -1,6 +1,6 @@
 // Starts one viewer inside `root`. Everything is local to this call, except that
-// the choices are kept under the name `data.keep` for the viewer that replaces it.
-function startViewer(root, data) {
+// the choices are kept under the name `keep` for the viewer that replaces it.
+function startViewer(root, data, keep) {
   const [layers, heads, rows, columns] = data.shape; // columns: of keys
   const decode = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const values = decode(data.values); // [layer][head][query][key], p * 255
@@ -8,7 +8,8 @@ function startViewer(root, data) {
   const state = { layer: 0, head: 0, several: false, picked: [], special: data.special,
     from: { queries: 0, keys: 0 }, chosen: {}, hover: null };
   const memory = document.body.dataset; // of texts
-  if (data.keep) Object.assign(state, JSON.parse(memory[data.keep] ?? "{}"));
+  if (keep) Object.assign(state, JSON.parse(memory[keep] ?? "{}"));
+  if (!(state.special in data.choices)) state.special = data.special;
 
   // The page without script becomes a fold below the viewer.
   const still = document.createElement("details"), host = document.createElement("div");
@@ -142,8 +143,8 @@ function startViewer(root, data) {
     find(".state").textContent = [state.several ? "" : nameOf(chosenPlace()), ...data.remarks,
       data.notes[state.special]].filter(Boolean).join(" \u00b7 ");
     mark();
-    const { layer, head, several, picked } = state;
-    if (data.keep) memory[data.keep] = JSON.stringify({ layer, head, several, picked });
+    const { layer, head, several, picked, special } = state;
+    if (keep) memory[keep] = JSON.stringify({ layer, head, several, picked, special });
   }
 
   function paintCell(cell, query, key, [place], isWritten) {

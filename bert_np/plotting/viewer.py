@@ -61,12 +61,14 @@ class AttentionViewer:
     table: Html
     data: str
     title: str
+    keep: str = ""  # where the page keeps the choices for the next viewer
 
     def _repr_html_(self):
         png, words = self.figure.to_png(), self.figure.description
         picture = image(png, words, style="max-width:100%;background:#fff")
         still = join([picture, in_words(words), self.table], "\n")
-        return with_script(still, SCRIPTS, "startViewer", self.data)
+        keep = script_json(self.keep)
+        return with_script(still, SCRIPTS, "startViewer", self.data, keep)
 
     def __repr__(self):
         return (

@@ -159,7 +159,7 @@ CASES = {
     ),
     "type a sentence": (
         lambda: view_of(" ", TOY),
-        lambda _: view_of("the cat ran .", TOY).figure,
+        lambda _: view_of("the cat ran .", TOY).viewer,
     ),
     "load_pretrained(..., report=report) says which in report['no tokenizer']": (
         partial(fill_mask, "a [MASK]", PARAMS, CONFIG, None),

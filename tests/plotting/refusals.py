@@ -237,7 +237,6 @@ CASES = [
     case("figure is a str", P.describe, "x"),
     case("text = '  ': type a sentence", view_of, "  ", MODEL),
     case("text has 32 tokens, allowed: at most ", view_of, "a " * 30, MODEL),
-    case("layer = 3, allowed: 0 to 1", view_of, "a b", MODEL, layer=3),
     case("masked = 5, allowed: 0 to 3", view_of, "a b", MODEL, masked=[5]),
     case("model is a int", load_model, 3),
     case("its tokenizer is None", load_model, (PARAMS, CONFIG, None)),
