@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from notebooks import NOTEBOOKS, ROOT, same_text
+from notebooks import NOTEBOOKS, ROOT, read, same_text
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = [ROOT / name for name in ("bert_np", "notebooks", "tests")]
@@ -39,6 +39,25 @@ def test_links_lead_to_files(page):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r'(?:\]\(|src=")(?!https?:)([^)#"]+)', text)
     assert [link for link in targets if not (page.parent / link).exists()] == []
+
+
+def cells_named(row):
+    """Chapters and cells of a row: "03: cells [3], [7]" or "| 15 | 03 | [3], [7] |"."""
+    given = re.findall(r"(\d\d): (?:cells )?((?:\[\d+\](?:, )?)+)", row)
+    for chapter, cells in given or [(row.split("|")[2].strip()[:2], row)]:
+        yield from ((chapter, int(n)) for n in re.findall(r"\[(\d+)\]", cells))
+
+
+def test_the_cells_to_project_have_a_picture():
+    text = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
+    named = {
+        cell for row in re.findall(r"^\|.*$", text, re.M) for cell in cells_named(row)
+    }
+    assert len(named) > 30
+    for chapter, number in named:
+        (path,) = NOTEBOOKS.glob(f"{chapter}_*.ipynb")
+        cells = {cell.get("execution_count"): cell for cell in read(path).cells}
+        assert any("image/png" in out.get("data", {}) for out in cells[number].outputs)
 
 
 def test_every_notebook_is_linked_from_the_contents():

@@ -10,10 +10,13 @@ from web.pages import open_folder
 
 from bert_np import bert, load_pretrained, save_pretrained
 from bert_np.tokenizer import SPECIAL_TOKENS, Tokenizer
+from notebooks import NOTEBOOKS
 
 pytestmark = pytest.mark.browser
 CHOSEN = "[state.layer, state.head, shown.tokens[state.query], shown.tokens[state.key]]"
 TEXT = "the cat sees the dogs . the [MASK] is old ."
+TEACHING = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
+TEACHERS = re.findall(r"bert\.html(#\S+)", TEACHING)
 ATTACK = "<img src=x onerror=alert(1)>"
 
 
@@ -184,3 +187,12 @@ def test_it_fits_a_narrow_screen_and_a_long_text_slides(page, minilm):
     chosen = page.run("find('map').querySelector('.chosen').ariaLabel")
     assert chosen.startswith("cat attends to sees: ")
     page.send("Emulation.clearDeviceMetricsOverride")
+
+
+@pytest.mark.parametrize("address", TEACHERS)
+def test_the_addresses_for_teachers_open_what_they_hold(page, page_file, address):
+    page.open("about:blank")
+    page.open(page_file.as_uri() + address)
+    page.wait("shown")
+    assert page.run("writeAddress()") == address
+    assert page.run("find('message').hidden") and page.errors() == ([], [])
