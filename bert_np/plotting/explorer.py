@@ -92,7 +92,7 @@ def load_model(model):
             "or (params, config, tokenizer)"
         )
     if model[2] is None:
-        raise BertError("model: its tokenizer is None, explore needs one")
+        raise BertError("model: its tokenizer is None, which names the words")
     return model
 
 

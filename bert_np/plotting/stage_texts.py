@@ -112,6 +112,12 @@ span.logits (B T 2) Span logits
 
 # A layer that is not shown in detail: one line.
 FOLDED_NAME = "The whole layer"
+# Beside the guesses after each layer.
+LENS = (
+    "The guesses are what the MLM head reads here. It was trained on the last layer's "
+    "output alone: before that it is an instrument's reading (the logit lens), not "
+    "the model's opinion."
+)
 FOLDED_SENTENCE = "The same stages with its own parameters; layers={} shows them."
 PARTS = {
     "input_ids": "Text",

@@ -1,7 +1,8 @@
-"""Stages of the forward pass as HTML that needs no script.
+"""Stages of the forward pass as HTML, and a player where scripts run.
 
-A notebook that is not trusted keeps all of it: details, tables, inline
-style, pictures as data, links within the cell.
+Without scripts all stages stand below each other. Each row of numbers is
+a row of a table, a name beside a picture of its own, so the names stay in
+their places where a front end removes the style.
 """
 
 import re
@@ -14,8 +15,8 @@ import numpy as np
 from bert_np.plotting import colours
 from bert_np.plotting.html import Html, escape, escape_formulas, image, join, tag
 from bert_np.plotting.png import palette_png
+from bert_np.plotting.scripts import read_part, script_json, with_script
 from bert_np.plotting.step_texts import (
-    FEW_COLUMNS,
     SMALL,
     WIDEST_MAP,
     number_format,
@@ -26,7 +27,9 @@ from bert_np.plotting.step_texts import (
 
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 64, 768, 16384  # of a picture
 HEIGHT = 18  # pixels of a row
-LEVELS = 254  # the colours of a picture; one more for masked cells
+LEVELS = 14  # steps of a picture's colours; 15 and the one of masked cells: 4 bits
+FIRST = 3  # numbers of a row that are written beside its picture
+PLAYER = ("parts.js", "player.js")
 SIDE_COLOURS = {"q": colours.QUERY, "k": colours.KEY, "v": colours.VALUE}
 WIDE_SPACE = " \u00a0 "
 BOX = "max-height:38em;overflow:auto;padding-right:8px"
@@ -34,14 +37,15 @@ SUMMARY = "cursor:pointer;font-size:115%;font-weight:bold;margin-top:8px"
 BLOCK = "border-left:4px solid {};padding:1px 0 1px 12px;margin:14px 0"
 TABLE = "border-collapse:collapse;margin:4px 0"
 CELL = "padding:1px 6px;text-align:right;white-space:nowrap"
-FRAME = "padding:0 6px;text-align:{};white-space:nowrap;vertical-align:top"
-ROW = f"height:{HEIGHT}px;line-height:{HEIGHT}px;font-size:13px"
-RULER = "height:16px;line-height:16px;font-size:11px"
+PICTURE = "display:block;max-width:none;image-rendering:pixelated"
 
 
 def steps_html(steps):
-    """Write all stages as HTML, in a box that scrolls."""
-    return tag("div", parts_html(steps, secrets.token_hex(4)), style=BOX)
+    """Write all stages as HTML, in a box that scrolls, with its player."""
+    still = tag("div", parts_html(steps, secrets.token_hex(4)), style=BOX)
+    style = "".join(map(read_part, ("host.css", "parts.css", "player.css")))
+    markup = f"<style>{style}</style>{read_part('player.html')}"
+    return with_script(still, PLAYER, "startPlayer", script_json(markup))
 
 
 def parts_html(steps, uid):
@@ -83,11 +87,29 @@ def block_html(stage, uid, links):
         lines.append(f"{stage.sentence} Output {stage.shape}: {summary(stage)}")
     else:
         lines += [stage.sentence, equation_html(stage.equation), stage.shape]
-        lines += [numbers_html(stage), *map(escape_formulas, stage.notes)]
+        lines.append(numbers_html(stage))
+    lines += [*stage.notes, join(map(remark_html, stage.rows, stage.remarks))]
     lines.append(tag("span", links, style="font-size:90%"))
     colour = SIDE_COLOURS.get(stage.path.rpartition(".")[2], colours.HATCH)
     body = [tag("div", line, style="margin:3px 0") for line in lines]
-    return tag("div", *body, style=BLOCK.format(colour))
+    place = {"data-stage": stage.number}
+    return tag("div", *body, style=BLOCK.format(colour), **place)
+
+
+def remark_html(row, remark):
+    """Write what is remarked on one row; the player finds it by its position."""
+    guess = {"data-guess": ""} if remark.startswith("guess") else {}
+    return tag("div", escape_formulas(remark), **position_of(row), **guess)
+
+
+def position_of(row):
+    """Return the attribute that marks the row of a position for the player.
+
+    >>> position_of("3 cat"), position_of("sentence")
+    ({'data-t': '3'}, {})
+    """
+    number = row.partition(" ")[0]
+    return {"data-t": number} if number.isdigit() else {}
 
 
 def name_html(name):
@@ -118,32 +140,39 @@ def numbers_html(stage):
 
 def all_numbers_html(stage):
     """Write all numbers of a stage with the names of rows and columns."""
-    names = map(name_html, stage.rows)
-    rows = [[name, *row] for name, row in zip(names, number_texts(stage))]
+    table = [[["", *map(name_html, stage.columns)], {}]]
+    for row, numbers in zip(stage.rows, number_texts(stage)):
+        table.append([[name_html(row), *numbers], position_of(row)])
     body = [
-        tag("tr", *(tag("td", cell, style=CELL) for cell in row))
-        for row in [["", *map(name_html, stage.columns)], *rows]
+        tag("tr", *(tag("td", cell, style=CELL) for cell in cells), **place)
+        for cells, place in table
     ]
     return tag("div", tag("table", *body, style=TABLE), style="overflow:auto")
 
 
 def drawn_numbers_html(stage):
-    """Draw the numbers beside the tokens, with their range and a few of them."""
+    """Draw the numbers of each row beside its name, with the first few of them."""
     cells, hidden, block = shrink(stage.values, stage.masked)
-    width = max(1, min(24, MOST_COLUMNS // cells.shape[1]))
     limit = colour_limit(stage)
-    index = np.repeat(colour_index(cells, hidden, limit), HEIGHT, axis=0)
-    png = scale_png(np.repeat(index, width, axis=1), limit)
-    shape = {"width": cells.shape[1] * width, "style": "display:block;max-width:none"}
-    picture = image(png, describe_stage(stage), **shape)
-    labels = [tag("div", name_html(x), style=ROW) for x in stage.rows[:: block[0]]]
-    above = ruler(cells.shape[1], width, block[1])
-    left = tag("td", tag("div", style=RULER), *labels, style=FRAME.format("right"))
-    right = tag("td", above, picture, style=FRAME.format("left"))
-    table = tag("table", tag("tr", left, right), style=TABLE)
+    index = colour_index(cells, hidden, limit)
+    names = stage.rows[:: block[0]]
+    rows = join(map(row_html, names, index, cells, [limit] * len(names)))
+    table = tag("div", tag("table", rows, style=TABLE), style="overflow:auto")
     small = max(stage.values.shape) <= WIDEST_MAP
-    numbers = all_numbers_html(stage) if small else few_html(stage)
+    numbers = all_numbers_html(stage) if small else ""
     return join([table, scale_html(stage, limit, block), numbers])
+
+
+def row_html(name, index, cells, limit):
+    """Write one row: its name, its picture, its first numbers."""
+    width = len(index) * max(1, min(24, MOST_COLUMNS // len(index)))
+    form = number_format(cells)
+    words = " ".join(format(x, form) for x in cells[:FIRST].tolist())
+    size = {"width": width, "height": HEIGHT, "style": PICTURE}
+    picture = image(scale_png(index[None], limit), "", **size)
+    parts = [tag("td", name_html(name), align="right", nowrap="")]
+    parts += [tag("td", f"{words} …", nowrap=""), tag("td", picture)]
+    return tag("tr", *parts, **position_of(name))
 
 
 def shrink(values, masked):
@@ -180,46 +209,27 @@ def colour_limit(stage):
 
 
 def colour_index(cells, hidden, limit):
-    """Return the place of each number on the colour scale, 0..254; 255 masked."""
+    """Return the place of each number on the colour scale, 0..14; 15 masked."""
     share = cells if limit is None else (cells / limit + 1) / 2
     share = np.nan_to_num(np.clip(share, 0, 1))
-    return np.where(hidden, 255, np.rint(share * LEVELS)).astype(np.uint8)
+    return np.where(hidden, LEVELS + 1, np.rint(share * LEVELS)).astype(np.uint8)
 
 
 def scale_png(index, limit):
-    """Draw a picture in the 256 colours of its scale, as a PNG."""
+    """Draw a picture in the 16 colours of its scale, as a PNG."""
     name = colours.ATTENTION_MAP if limit is None else colours.SIGNED_MAP
     scale = matplotlib.colormaps[name](np.linspace(0, 1, LEVELS + 1), bytes=True)
     masked = np.rint(np.multiply(matplotlib.colors.to_rgb(colours.MASKED), 255))
     return palette_png(index, np.vstack([scale[:, :3], masked]))
 
 
-def ruler(columns, width, block):
-    """Write the numbers of columns above a picture."""
-    least = 1 if width >= 20 else 40 / width
-    step = next(s for s in (1, 2, 5, 10, 20, 50, 100) if s >= least)
-    style = f"display:inline-block;width:{step * width}px"
-    places = range(0, columns - step + 1, step)
-    return tag(
-        "div", *(tag("span", i * block, style=style) for i in places), style=RULER
-    )
-
-
-def describe_stage(stage):
-    """Describe in one sentence what the picture of a stage shows."""
-    rows, columns = stage.values.shape
-    return (
-        f"{stage.name}, {stage.part}: {rows} rows, {stage.rows[0]} to "
-        f"{stage.rows[-1]}, by {columns} columns; {summary(stage)}."
-    )
-
-
 def scale_html(stage, limit, block):
     """Write the colour scale, what it leaves out, and the range."""
     low, high = ("0", "1") if limit is None else (f"{-limit:.3g}", f"{limit:.3g}")
-    png = scale_png(np.repeat(np.arange(LEVELS + 1)[None], 10, axis=0), limit)
-    bar = image(png, "", width=120, style="display:inline-block;max-width:none")
-    words = [summary(stage)]
+    png = scale_png(np.arange(LEVELS + 1)[None], limit)
+    bar = image(png, "", width=120, height=10, style="image-rendering:pixelated")
+    columns = f"columns {stage.columns[0]} to {stage.columns[-1]} from left to right"
+    words = [summary(stage), columns]
     if limit is not None:
         words.append("stronger ones have the end colours")
     if stage.masked.any():
@@ -227,13 +237,3 @@ def scale_html(stage, limit, block):
     if max(block) > 1:
         words.append(f"drawn as the strongest of each {block[0]} × {block[1]} numbers")
     return tag("div", join([low, bar, high], " "), WIDE_SPACE, "; ".join(words))
-
-
-def few_html(stage):
-    """Write the first numbers of the first rows."""
-    form = number_format(stage.values[~stage.masked])
-    words = [
-        f"{name}: {', '.join(format(x, form) for x in row[:FEW_COLUMNS])}, …"
-        for name, row in zip(stage.rows[:2], stage.values.tolist())
-    ]
-    return tag("div", escape_formulas(f"first numbers of {'; '.join(words)}"))

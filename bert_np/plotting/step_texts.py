@@ -68,7 +68,7 @@ def stage_text(stage):
         lines = [f"{stage.sentence} Output {stage.shape}: {summary(stage)}"]
     else:
         lines = [stage.sentence, stage.equation, stage.shape, summary(stage)]
-        lines += [*stage.notes, stage.repeats]
+    lines += [*stage.notes, *stage.remarks, stage.repeats]
     body = [wrapped for line in lines for wrapped in wrap(line)]
     if not stage.repeats and not stage.folded:
         body += number_table(stage)
@@ -76,8 +76,11 @@ def stage_text(stage):
 
 
 def wrap(line):
-    """Break a line that is wider than the page."""
-    return textwrap.wrap(line, WIDTH - INDENT, subsequent_indent="  ")
+    """Break a line that is wider than the page; some letters take two columns."""
+    is_wide = terminal_columns(line) > len(line)
+    return textwrap.wrap(
+        line, (WIDTH - INDENT) // (1 + is_wide), subsequent_indent="  "
+    )
 
 
 def number_table(stage):

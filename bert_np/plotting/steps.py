@@ -7,17 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from bert_np.analysis.checks import as_floats
+from bert_np.analysis.flow import logit_lens, top_words
 from bert_np.errors import BertError, require_bool
 from bert_np.plotting.checks import check_integer, list_texts
+from bert_np.plotting.explorer import load_model
 from bert_np.plotting.html import write_page
 from bert_np.plotting.labels import token_text
 from bert_np.plotting.stage_texts import (
     FOLDED_NAME,
     FOLDED_SENTENCE,
+    LENS,
     PARTS,
     STAGE_TEXTS,
 )
-from bert_np.plotting.step_pages import parts_html, stage_html, steps_html
+from bert_np.plotting.step_pages import stage_html, steps_html
 from bert_np.plotting.step_texts import stage_text
 from bert_np.tree import leaves
 
@@ -48,7 +51,10 @@ class Stage:
     rows, columns : tuple of str
         What the rows and columns are called.
     notes : tuple of str
-        Remarks, such as the likeliest words.
+        What must be known about the remarks.
+    remarks : tuple of str
+        One for each row, or none: the likeliest words, or where each
+        head looks.
     repeats : str
         The earlier stage that has the same numbers, if there is one.
     folded : bool
@@ -67,6 +73,7 @@ class Stage:
     rows: tuple
     columns: tuple
     notes: tuple
+    remarks: tuple
     repeats: str
     folded: bool
 
@@ -112,7 +119,7 @@ class Steps(tuple):
         -------
         Path
         """
-        return write_page(path, "The forward pass", parts_html(self, "s"))
+        return write_page(path, "The forward pass", steps_html(self))
 
 
 class Choice(NamedTuple):
@@ -125,6 +132,7 @@ class Choice(NamedTuple):
     labels: tuple  # one for each of them
     length: int  # T, padding included
     vocabulary: list | None
+    guesses: dict  # path of a stage -> one remark for each position shown
 
 
 def step_through(
@@ -137,8 +145,13 @@ def step_through(
     crop=True,
     input_ids=None,
     vocabulary=None,
+    model=None,
 ):
     """Show the forward pass of one sentence as a sequence of stages.
+
+    Where scripts run, a player goes through the stages one by one, by
+    button or key, and follows one token: its row, where each head looks
+    from it, and what the model guesses there so far.
 
     Parameters
     ----------
@@ -160,6 +173,10 @@ def step_through(
         Adds a first stage, the ids.
     vocabulary : list of V str, optional
         Names the words in the MLM logits, such as ``tokenizer.tokens``.
+    model : str or (params, config, tokenizer), optional
+        The model that filled the trace, with its MLM head. Adds to the
+        embeddings and to each layer the words that the head reads there
+        (see `logit_lens`), and names the words in the MLM logits.
 
     Returns
     -------
@@ -168,7 +185,12 @@ def step_through(
         as HTML, printed as text of at most 100 columns.
     """
     arrays = known_arrays(trace)
+    if model is not None:
+        model = load_model(model)
+        vocabulary = vocabulary or list(model[2].tokens)
     choice = choose(arrays, tokens, row, layers, head, crop, vocabulary)
+    if model is not None:
+        choice = choice._replace(guesses=guesses_by_stage(trace, model, choice))
     if input_ids is not None:
         arrays = {"input_ids": one_row(input_ids, choice), **arrays}
     shown = [path for path in arrays if is_shown(path, choice.layers)]
@@ -256,7 +278,7 @@ def choose(arrays, tokens, row, layers, head, crop, vocabulary):
     labels = tuple(
         f"{i} {token_text(tokens[i], LONGEST)}" if tokens else f"{i}" for i in keep
     )
-    return Choice(row, layers, head, keep, labels, length, vocabulary)
+    return Choice(row, layers, head, keep, labels, length, vocabulary, {})
 
 
 def check_word_names(vocabulary, size):
@@ -327,7 +349,8 @@ def make_stage(number, path, array, choice):
         masked=is_masked(path, values),
         rows=rows,
         columns=columns,
-        notes=tuple(best_words(path, values, rows, choice.vocabulary)),
+        notes=(LENS,) * (path in choice.guesses),
+        remarks=tuple(remarks_on(path, array, values, rows, choice)),
         repeats="",
         folded=folded,
     )
@@ -385,10 +408,56 @@ def shape_text(axes, shape, rows, choice):
     return f"({named})" + (f", shown: {', '.join(chosen)}" if chosen else "")
 
 
-def best_words(path, values, rows, vocabulary):
+def remarks_on(path, array, values, rows, choice):
+    """Return one remark for each row of a stage, or none."""
+    if path in choice.guesses:
+        return choice.guesses[path]
+    if path.endswith(".probs"):
+        return strongest_keys(array[choice.row][:, choice.keep][..., choice.keep], rows)
+    if path == "mlm.logits":
+        return best_words(values, rows, choice.vocabulary)
+    return ()
+
+
+def strongest_keys(probs, labels):
+    """For each query of maps (A, Tq, Tk), name the key each head looks at most."""
+    for i, label in enumerate(labels):
+        best = probs[:, i].argmax(axis=-1)
+        found = [f"{a} → {labels[j]} {probs[a, i, j]:.2f}" for a, j in enumerate(best)]
+        yield f"heads at {label}: {', '.join(found)}"
+
+
+def guesses_by_stage(trace, model, choice):
+    """Return {path: one remark for each position} for the MLM head's readings."""
+    params, config, tokenizer = model
+    try:
+        one = slice(choice.row, choice.row + 1)
+        states = [{"output": layer["output"][one]} for layer in trace["layers"]]
+        trace = {"embeddings": {"output": trace["embeddings"]["output"][one]}}
+    except (KeyError, TypeError, IndexError):
+        raise BertError(
+            "trace lacks the outputs of the embeddings or of a layer, which model = "
+            "needs; allowed: what bert(..., trace=trace) has filled"
+        ) from None
+    positions = choice.keep.tolist()
+    lens = logit_lens({**trace, "layers": states}, params, config, positions)
+    words, probs = top_words(lens[:, 0], tokenizer, BEST)  # (L + 1, T, BEST)
+    paths = ["embeddings.output", *(f"layers.{i}.output" for i in range(len(states)))]
+    return {
+        path: [guess_text(*found) for found in zip(choice.labels, w, p)]
+        for path, w, p in zip(paths, words, probs)
+    }
+
+
+def guess_text(label, words, probs):
+    """Write the words that are guessed at one position."""
+    pairs = zip(words.tolist(), probs.tolist())
+    guesses = ", ".join(f"{token_text(word, LONGEST)} {p:.2f}" for word, p in pairs)
+    return f"guess at {label}: {guesses}"
+
+
+def best_words(values, rows, vocabulary):
     """For each row of MLM logits, name the words with the highest ones."""
-    if path != "mlm.logits":
-        return
     names = list(vocabulary or [])
     for label, logits in zip(rows, values):
         best = np.argsort(-logits[: len(names) or None], kind="stable")[:BEST]

@@ -351,7 +351,7 @@ def fixed_data(power):
     shades = colours.attention_colour_map()(places)
     dark = ["01"[colours.text_colour(shade[:3]) == "black"] for shade in shades]
     scale = "attention" if power == 1 else f"attention p, colour at p ** {power:g}:"
-    style = read_part("parts.css") + read_part("viewer.css")
+    style = "".join(map(read_part, ("host.css", "parts.css", "viewer.css")))
     return {
         "markup": f"<style>{style}</style>{read_part('viewer.html')}",
         "colours": "".join(to_hex(shade)[1:] for shade in shades),

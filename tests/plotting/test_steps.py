@@ -11,12 +11,14 @@ from PIL import Image
 from plotting.samples import Page
 
 import bert_np
+from bert_np import BertError, Tokenizer
 from bert_np.parameters import HEADS
 from bert_np.plotting import step_through
 from bert_np.plotting.labels import terminal_columns
 from bert_np.plotting.stage_texts import STAGE_TEXTS
 from bert_np.plotting.step_pages import shrink
 from bert_np.plotting.steps import Stage, Steps, key_of
+from bert_np.tokenizer import SPECIAL_TOKENS
 from bert_np.tree import leaves
 
 PARAMS = random_params(heads=HEADS)
@@ -113,9 +115,48 @@ def test_the_logits_name_the_highest_words():
     logits = TRACE["mlm"]["logits"][0, 2]
     best = logits.argmax()
     words = [f"w{i}" for i in range(len(logits))]
-    note = stages(vocabulary=words)["mlm.logits"].notes[2]
-    assert note.startswith(f"highest at 2 cat: w{best} {logits[best]:.2f}")
-    assert f"id {best} " in stages()["mlm.logits"].notes[2]
+    remark = stages(vocabulary=words)["mlm.logits"].remarks[2]
+    assert remark.startswith(f"highest at 2 cat: w{best} {logits[best]:.2f}")
+    assert f"id {best} " in stages()["mlm.logits"].remarks[2]
+
+
+def test_attention_says_where_each_head_looks_from_each_token():
+    for row, count in ((0, 5), (1, 3)):
+        remarks = stages(row=row, layers=LAYERS)["layers.1.attention.probs"].remarks
+        maps = TRACE["layers"][1]["attention"]["probs"][row, :, :count, :count]
+        assert len(remarks) == count
+        for i, remark in enumerate(remarks):
+            best = [
+                (a, int(maps[a, i].argmax())) for a in range(CONFIG.num_attention_heads)
+            ]
+            found = [f"{a} → {j} {TOKENS[j]} {maps[a, i, j]:.2f}" for a, j in best]
+            assert remark == f"heads at {i} {TOKENS[i]}: {', '.join(found)}"
+
+
+WORDS = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(5, CONFIG.vocab_size))]
+MODEL = PARAMS, CONFIG, Tokenizer.from_tokens(WORDS)
+
+
+def test_a_model_adds_what_its_head_reads_after_each_layer():
+    shown = stages(row=1, layers=1, model=MODEL)
+    states = {"embeddings.output": TRACE["embeddings"]["output"]}
+    states |= {f"layers.{i}.output": TRACE["layers"][i]["output"] for i in LAYERS}
+    for path, state in states.items():
+        logits = bert_np.masked_lm_logits(state, PARAMS, CONFIG)[1]
+        probs = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probs /= probs.sum(axis=1, keepdims=True)
+        for i, remark in enumerate(shown[path].remarks):
+            found = [f"{WORDS[j]} {probs[i, j]:.2f}" for j in np.argsort(-probs[i])[:3]]
+            assert remark == f"guess at {i} {TOKENS[i]}: {', '.join(found)}"
+        assert len(shown[path].remarks) == 3 and "logit lens" in shown[path].notes[0]
+    remarks = [path for path, stage in shown.items() if "guess" in str(stage)]
+    assert remarks == list(states)
+    assert "w19" in shown["mlm.logits"].remarks[0]  # named by the tokenizer
+    bare = {name: tree for name, tree in PARAMS.items() if name != "mlm"}
+    with pytest.raises(BertError, match="no .mlm."):
+        stages(model=(bare, *MODEL[1:]))
+    with pytest.raises(BertError, match="trace lacks the outputs"):
+        stages({"embeddings": TRACE["embeddings"]}, model=MODEL)
 
 
 def test_a_head_that_ran_on_some_positions_only_has_numbered_rows():
@@ -163,13 +204,25 @@ def test_page_shows_small_arrays_in_full_and_larger_ones_as_pictures():
     probs = Page(stages()[f"{ATTENTION}probs"]._repr_html_())
     values = TRACE["layers"][0]["attention"]["probs"][0, 0]
     assert {f"{value:.4f}" for value in values.ravel()} < set(probs.texts)
-    words = Page(stages()["embeddings.word"]._repr_html_()).all("img")[0]
-    assert "5 rows, 0 [CLS] to 4 [SEP], by 21 columns; min" in words["alt"]
-    data = io.BytesIO(base64.b64decode(words["src"].partition("base64,")[2]))
-    pixels = np.asarray(Image.open(data).convert("RGB"))[9::18, 12::24].astype(int)
+    page = Page(stages()["embeddings.word"]._repr_html_())
+    values, rows = TRACE["embeddings"]["word"][0], page.all("img", "src")[:5]
+    for source, line in zip(rows, values):
+        data = io.BytesIO(base64.b64decode(source.partition("base64,")[2]))
+        (pixels,) = np.asarray(Image.open(data).convert("RGB")).astype(int)
+        clear = np.abs(line) > 0.2 * np.abs(values).max()
+        assert len(pixels) == 21
+        assert np.array_equal((pixels[:, 0] > pixels[:, 2])[clear], line[clear] > 0)
+
+
+def test_each_row_of_a_picture_has_its_name_whatever_happens_to_its_style():
+    html = stages()["embeddings.word"]._repr_html_()
+    bare = re.sub(r' style="[^"]*"', "", html)
+    rows = re.findall(r"<tr data-t=.*?</tr>", bare)
     values = TRACE["embeddings"]["word"][0]
-    clear = np.abs(values) > 0.1 * np.abs(values).max()
-    assert np.array_equal((pixels[..., 0] > pixels[..., 2])[clear], values[clear] > 0)
+    assert len(rows) == 5
+    for i, row in enumerate(rows):
+        assert f"{i} {TOKENS[i]}{values[i, 0]:.4f}" in Page(row).text.replace("  ", " ")
+        assert 'height="18"' in row and row.count("<img") == 1
 
 
 def test_pictures_say_what_their_colours_mean():
@@ -180,13 +233,19 @@ def test_pictures_say_what_their_colours_mean():
     assert "0  1 \u00a0 min 0.05" in probs and "; grey: masked" in scores
 
 
+def without_script(html):
+    return re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
+
+
 def test_page_is_still_text_without_formulas_network_or_colours_of_text(tmp_path):
     steps = step_through(TRACE, ODD, layers=LAYERS, input_ids=INPUT_IDS)
-    page, saved = steps._repr_html_(), steps.save(tmp_path / "steps.html")
+    shown, saved = steps._repr_html_(), steps.save(tmp_path / "steps.html")
+    page = without_script(shown)
     assert not {tag for tag, _ in Page(page).found} & {"script", "style", "iframe"}
     assert "<script>ale…" in Page(page).text and "\\ud800" in Page(page).text
+    assert not re.search(r"https?:|url\(|import |fetch\(", Page(shown).script)
     assert "$x" not in page and "$x$" in Page(page).text
-    for html in (page, saved.read_text("utf-8")):
+    for html in (page, without_script(saved.read_text("utf-8"))):
         bare = re.sub(r"base64,[^\"]*", "", html)
         assert not re.search(r"https?:|url\(|//|[;\"]color:|background", bare)
     assert saved.read_text("utf-8").startswith("<!doctype html>")
@@ -212,4 +271,4 @@ def test_odd_numbers_are_shown_as_they_are(value, shown):
     steps = step_through({"embeddings": {"word": word}})
     assert_narrow(str(steps))
     assert shown in str(steps) and " -inf " in str(steps)
-    assert len(Page(steps._repr_html_()).all("img")) == 2
+    assert len(Page(steps._repr_html_()).all("img")) == 3 + 1  # rows and the scale
