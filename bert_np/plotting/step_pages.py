@@ -171,7 +171,7 @@ def row_html(name, index, cells, limit):
     size = {"width": width, "height": HEIGHT, "style": PICTURE}
     picture = image(scale_png(index[None], limit), "", **size)
     parts = [tag("td", name_html(name), align="right", nowrap="")]
-    parts += [tag("td", f"{words} …", nowrap=""), tag("td", picture)]
+    parts += [tag("td", f"\u00a0{words} …\u00a0", nowrap=""), tag("td", picture)]
     return tag("tr", *parts, **position_of(name))
 
 

@@ -81,3 +81,14 @@ def open_folder(page, folder):
     page.choose_files("#folder", [folder])
     page.wait("shown || document.querySelector('#report.error')")
     return page.run("document.getElementById('report').textContent")
+
+
+def drop(page, paths):
+    """Drop files or folders of the disk on the page, as a mouse would."""
+    data = {
+        "items": [],
+        "files": [str(path) for path in paths],
+        "dragOperationsMask": 1,
+    }
+    for kind in ("dragEnter", "dragOver", "drop"):
+        page.send("Input.dispatchDragEvent", type=kind, x=300, y=300, data=data)

@@ -9,7 +9,7 @@ import pytest
 from browser import Browser
 from golden_values import GOLDEN
 from web.models import MODELS, convert, random_model
-from web.pages import assert_close, library_results, open_folder, page_results
+from web.pages import assert_close, drop, library_results, open_folder, page_results
 
 from bert_np import load_pretrained
 from bert_np.analysis import without_head
@@ -121,6 +121,49 @@ def test_any_type_of_numbers(page, tmp_path, kind):
     convert(tmp_path / "own", kind)
     assert open_folder(page, tmp_path / "own").startswith("Running: own")
     assert_same(page, load_pretrained(tmp_path / "own"), "a b [MASK] c", "d e f")
+
+
+def reported(page):
+    """What the page reports, once it has opened a dropped model or refused it."""
+    page.wait("shown || find('report').classList.contains('error')")
+    return page.run("find('report').textContent")
+
+
+def test_a_dropped_folder_or_its_files_are_opened(page, tmp_path):
+    model = random_model(tmp_path / "own", **MODELS["erf"])
+    (tmp_path / "own" / "old").mkdir()  # what lies deeper is of another model
+    (tmp_path / "own" / "old" / "config.json").write_text("{}")
+    page.run("shown = undefined")
+    drop(page, [tmp_path / "own"])
+    assert reported(page).startswith("Running: own, ")
+    assert_same(page, model, "a b [MASK] c", "d e f")
+    page.run("find('back').click()")
+    page.wait("model.isBuiltIn && shown")
+    page.run("shown = undefined")
+    drop(page, [path for path in (tmp_path / "own").iterdir() if path.is_file()])
+    assert reported(page).startswith("Running: your model, ")
+    assert_same(page, model, "a b [MASK] c")
+    assert page.errors() == ([], [])
+
+
+def test_minilm_is_opened_by_a_drop(page, minilm):
+    page.run("shown = undefined")
+    drop(page, [fetch("all-MiniLM-L6-v2")])
+    assert "6 layers of 12 attention heads" in reported(page)
+    assert_same(page, minilm, "Where is the key?", "I left it on the table.")
+
+
+def test_what_is_dropped_and_no_model_is_refused_or_ignored(page, tmp_path):
+    (tmp_path / "notes.txt").write_text("a shopping list")
+    before = page.run("model.name")
+    drop(page, [tmp_path / "notes.txt"])
+    page.wait("find('report').classList.contains('error')")
+    assert "config.json" in page.run("find('report').textContent")
+    assert page.run("model.name") == before and page.run("!!shown")
+    page.run(
+        "dispatchEvent(new DragEvent('drop', { dataTransfer: new DataTransfer() }))"
+    )
+    assert page.errors() == ([], [])
 
 
 # --------------------------------------------------------------------- changes
