@@ -1,7 +1,7 @@
 """Every check by its name: `nox -s tests`, or `nox -l` for the list.
 
 Each session builds an environment of its own from requirements.txt. CI runs
-lint, all and references; oldest and newest need those Pythons installed.
+lint, all, references and site; oldest and newest need those Pythons installed.
 """
 
 import re
@@ -73,6 +73,14 @@ def notebooks(session):
     """Run the notebooks from top to bottom and rewrite their outputs."""
     session.install("-r", "requirements.txt")
     session.run("python", "tests/tools/run_notebooks.py", *session.posargs)
+
+
+@nox.session
+def site(session):
+    """Build the course as a site, and walk through it for faults."""
+    session.install("-e", ".[docs]")
+    session.run("python", "tests/tools/site/build.py", *session.posargs)
+    session.run("python", "tests/tools/site/crawl.py", *session.posargs)
 
 
 @nox.session
