@@ -37,8 +37,9 @@ def main(target):
     shutil.rmtree(target, ignore_errors=True)
     copy_sources(source)
     write_reference(source / "reference")
-    add_to_page(source / "README.md", FRONT)
-    add_to_page(source / "bert_np/web/README.md", f"Open {LIVE.format('../../')}.\n")
+    insert(source / "README.md", FRONT, before="\n## ")
+    live = f"\nOpen {LIVE.format('../../')}.\n"
+    insert(source / "bert_np/web/README.md", live, before="\n```")
     with open(source / "README.md", "a", encoding="utf-8") as front:
         front.write("".join(contents(source)))
     options = ["-q", "-W", "--keep-going", "-c", str(HERE)]
@@ -62,10 +63,10 @@ def copy_sources(source):
             shutil.copy(path, copy)
 
 
-def add_to_page(path, text):
-    """Put a paragraph below the title of a page, for the site alone."""
-    title, rest = path.read_text("utf-8").split("\n", 1)
-    path.write_text(f"{title}\n\n{text}{rest}", "utf-8")
+def insert(path, text, before):
+    """Put a paragraph into a page, for the site alone."""
+    page = path.read_text("utf-8")
+    path.write_text(page.replace(before, text + before, 1), "utf-8")
 
 
 def contents(source):
