@@ -13,7 +13,8 @@ import nox
 nox.options.sessions = ["lint", "tests"]
 nox.options.default_venv_backend = "venv"
 
-REFERENCES = ["torch==2.13.0", "transformers", "tokenizers", "sentence-transformers"]
+REFERENCES = ["torch==2.13.0", "transformers", "tokenizers"]
+REFERENCES += ["sentence-transformers", "dask[bag,distributed]"]
 BROWSERS = ["chromium", "google-chrome", "chromium-browser"]
 COVERAGE = ["--cov=bert_np", "--cov-branch", "--cov-report=term:skip-covered"]
 

@@ -4,7 +4,7 @@ The tricks, each with its time divided by the time without it (BERT-Base,
 two cores, `python tests/tools/benchmarks/tricks.py`):
 
     0.56  padding is left out: 32 texts of 8 to 128 tokens
-    0.77  parts of the batch run in threads, each with one BLAS thread: (8, 128)
+    0.77  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
     0.89  query, key and value in one product: of these products
     0.65  division by the sums after the product with V: of this step
 
@@ -19,17 +19,23 @@ import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
-from bert_np.functional import ACTIVATIONS
+from bert_np.functional import ACTIVATIONS, ERF_COEFFICIENTS, gelu
 from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
-MOST_TOKENS = 256  # per part, roughly: its arrays stay in the cache
-FEWEST_TOKENS = 64  # per part, roughly: with fewer, BLAS is slow
-BLOCK = 2**15  # values per block: few enough to stay in the cache
+MOST_TOKENS = 256  # per part: its arrays stay in the cache
+FEWEST_TOKENS = 64  # per part: with fewer, BLAS is slow
+BLOCK = 2**16  # values per block: few enough to stay in the cache
+# u = z P(z²) with z = x / sqrt(2) is what `erf` takes tanh of. This is -2u / x.
+LOGISTIC_COEFFICIENTS = [
+    np.float32(-math.sqrt(2) * coefficient / 2**power)
+    for power, coefficient in enumerate(ERF_COEFFICIENTS)
+]
 LOCK = threading.Lock()  # held by the one pool of `map_over_threads`
 
 
@@ -82,7 +88,7 @@ def fast_bert(
         warnings.warn("padding is not only on the right: plain bert runs", stacklevel=2)
         inputs = {"segment_ids": segments, "attention_mask": mask}
         return bert(ids, params, config, **inputs, return_attention=return_attention)
-    hidden, maps = _run_parts(
+    hidden, maps = _run(
         ids, segments, mask, prepared, config, return_attention, threads
     )
     pooled = pool(hidden, params["pooler"]) if "pooler" in params else None
@@ -118,55 +124,74 @@ def map_over_threads(parts, threads=None):
         LOCK.release()
 
 
-def _run_parts(ids, segments, mask, prepared, config, return_attention, threads):
-    """The hidden states (B, T, H) and the maps, computed part by part."""
+def _run(ids, segments, mask, prepared, config, return_attention, threads):
+    """The hidden states (B, T, H), and the maps (B, A, T, T) of all layers.
+
+    The N real tokens lie one after the other, and are cut into parts that
+    need not end where a text does. So a layer takes two steps: first the
+    queries, keys and values of every part, then all else, for which the
+    queries of a part need the keys and values of whole texts.
+    """
     params, lengths, (B, T) = prepared["params"], mask.sum(axis=1), ids.shape
-    A, dtype = config.num_attention_heads, params["embeddings"]["word"].dtype
-    dtype = dtype.newbyteorder("=")
-    hidden = np.zeros((B, T, config.hidden_size), dtype)
+    dtype = params["embeddings"]["word"].dtype.newbyteorder("=")
+    A, D, N = config.num_attention_heads, config.head_size, int(lengths.sum())
+    x, heads = np.empty((N, A * D), dtype), np.empty((N, 3, A, D), dtype)
     maps = [np.zeros((B, A, T, T), dtype) for _ in prepared["qkv"] if return_attention]
+    texts = [slice(end - n, end) for n, end in zip(lengths, np.cumsum(lengths))]
+    parts = _parts(N)
 
-    def run(rows):
-        x = embed(ids[rows], segments[rows], params["embeddings"], config)
-        x = x[mask[rows]]  # (N, H): all real tokens of these rows
-        ends = np.cumsum(lengths[rows])
-        texts = [(row, slice(end - lengths[row], end)) for row, end in zip(rows, ends)]
-        for layer, (weights, qkv) in enumerate(zip(params["layers"], prepared["qkv"])):
-            x = _layer(x, weights, qkv, config, texts, maps[layer] if maps else None)
-        for row, place in texts:
-            hidden[row, : lengths[row]] = x[place]
+    def embed_text(row):
+        here = np.s_[row : row + 1, : lengths[row]]
+        x[texts[row]] = embed(ids[here], segments[here], params["embeddings"], config)
 
-    parts = _parts(lengths) if B else []
     with map_over_threads(len(parts), threads) as run_all:
-        list(run_all(run, parts))
+        list(run_all(embed_text, range(B)))
+        for layer, (weights, qkv) in enumerate(zip(params["layers"], prepared["qkv"])):
+            list(run_all(partial(_project, x, heads, qkv), parts))
+            kept = maps[layer] if maps else [None] * B
+            finish = partial(_finish, x, heads, texts, kept, weights, config)
+            list(run_all(finish, parts))
+    hidden = np.zeros((B, T, A * D), dtype)
+    hidden[mask] = x
     return hidden, maps
 
 
-def _parts(lengths):
-    """Rows of similar length in groups of similar size, or all in one."""
-    total, processors = int(lengths.sum()), os.cpu_count() or 1
-    count = max(math.ceil(total / MOST_TOKENS), min(processors, total // FEWEST_TOKENS))
-    order = np.argsort(-lengths, kind="stable")
-    group = (np.cumsum(lengths[order]) - 1) // math.ceil(total / count)
-    parts = [order[group == number] for number in np.unique(group)]
-    return parts if len(parts) >= min(3, processors) else [order]
+def _parts(total):
+    """Slices of one size that keep all processors busy, or one slice of all."""
+    processors = os.cpu_count() or 1
+    count = processors * math.ceil(total / MOST_TOKENS / processors)
+    count = min(count, total // FEWEST_TOKENS)
+    if count < min(3, processors):
+        return [slice(0, total)]
+    edges = [total * number // count for number in range(count + 1)]
+    return list(map(slice, edges, edges[1:]))
 
 
-def _layer(x, params, qkv, config, texts, maps):
-    """One encoder layer on packed tokens x (N, H), in place if possible."""
-    A, eps = config.num_attention_heads, config.layer_norm_eps
-    heads = _linear(x, **qkv).reshape(len(x), 3, A, -1)  # (N, 3, A, D)
-    context = np.empty_like(heads[:, 0])  # (N, A, D)
-    for row, place in texts:
-        n = place.stop - place.start
-        kept = None if maps is None else maps[row, :, :n, :n]
-        _attend(heads[place], context[place], kept)
-    update = _linear(context.reshape(x.shape), **params["attention"]["output"])
-    x = _add_and_norm(x, update, **params["attention_norm"], eps=eps)
-    inner = _linear(x, **params["ffn"]["inner"])
+def _project(x, heads, qkv, part):
+    """Fill heads (N, 3, A, D) with the queries, keys and values of a part."""
+    heads[part] = _linear(x[part], **qkv).reshape(heads[part].shape)
+
+
+def _finish(x, heads, texts, maps, params, config, part):
+    """The rest of an encoder layer for one part, written over its rows of x."""
+    eps, context = config.layer_norm_eps, np.empty_like(heads[part, 0])  # (n, A, D)
+    for text, kept in zip(texts, maps):
+        queries = slice(max(text.start, part.start), min(text.stop, part.stop))
+        if queries.start < queries.stop:
+            here = context[_shift(queries, part.start)]
+            _attend(heads, queries, text, here, kept)
+    context = context.reshape(x[part].shape)
+    update = _linear(context, **params["attention"]["output"])
+    attended = _add_and_norm(x[part], update, **params["attention_norm"], eps=eps)
+    inner = _linear(attended, **params["ffn"]["inner"])
     _activate(inner, ACTIVATIONS[config.hidden_act])
     update = _linear(inner, **params["ffn"]["outer"])
-    return _add_and_norm(x, update, **params["ffn_norm"], eps=eps)
+    x[part] = _add_and_norm(attended, update, **params["ffn_norm"], eps=eps)
+
+
+def _shift(place, start):
+    """A slice, counted from another start."""
+    return slice(place.start - start, place.stop - start)
 
 
 def _linear(x, W, b):
@@ -190,19 +215,39 @@ def _add_and_norm(x, update, gamma, beta, eps):
 
 def _activate(x, activation):
     """Apply the activation in place, block by block."""
+    if activation is gelu and x.dtype.itemsize == 4:
+        activation = _gelu
     values = x.reshape(-1)
     for start in range(0, values.size, BLOCK):
         block = values[start : start + BLOCK]
         block[...] = activation(block)
 
 
-def _attend(heads, context, maps):
-    """Fill the context (T, A, D) of one text, and its maps (A, T, T) if kept."""
-    q, k, v = heads.transpose(1, 2, 0, 3)  # each (A, T, D)
-    scores = np.matmul(q, k.swapaxes(-1, -2), out=maps)
+@np.errstate(over="ignore")  # infinity is as good: x divided by it is 0
+def _gelu(x):
+    """x / (1 + exp(-2u)), which is x (1 + tanh(u)) / 2, with the u of `erf`."""
+    squared = x * x
+    y = squared * LOGISTIC_COEFFICIENTS[-1]
+    for coefficient in LOGISTIC_COEFFICIENTS[-2:0:-1]:
+        y += coefficient
+        y *= squared
+    y += LOGISTIC_COEFFICIENTS[0]
+    y *= x
+    np.exp(y, out=y)
+    y += 1
+    return np.divide(x, y, out=y)
+
+
+def _attend(heads, queries, text, context, maps):
+    """Fill the context (n, A, D) of some queries of a text, and their maps if kept."""
+    q = heads[queries, 0].swapaxes(0, 1)  # (A, n, D)
+    k, v = heads[text, 1:].transpose(1, 2, 0, 3)  # each (A, T, D)
+    rows, columns = _shift(queries, text.start), slice(text.stop - text.start)
+    kept = None if maps is None else maps[:, rows, columns]
+    scores = np.matmul(q, k.swapaxes(-1, -2), out=kept)
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
-    total = scores.sum(axis=-1, keepdims=True)  # (A, T, 1)
+    total = scores.sum(axis=-1, keepdims=True)  # (A, n, 1)
     gathered = np.matmul(scores, v, out=context.swapaxes(0, 1))
     gathered /= total  # D divisions per query, not T
     if maps is not None:

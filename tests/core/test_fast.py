@@ -1,6 +1,7 @@
 """The fast path gives what bert gives, whatever the batch and the threads."""
 
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -81,23 +82,49 @@ def test_the_number_of_threads_does_not_change_a_bit():
 
 
 @pytest.mark.parametrize(
-    "processors, lengths, sizes",
+    "processors, total, sizes",
     [
-        (2, [32] * 3, [96]),
-        (2, [30] * 20, [180, 210, 210]),
-        (None, [4, 4], [8]),
-        (8, [64] * 3, [64] * 3),
+        (1, 100, [100]),
+        (1, 600, [200] * 3),
+        (2, 127, [127]),
+        (2, 128, [64, 64]),
+        (2, 1201, [200] * 5 + [201]),
+        (None, 8, [8]),
+        (8, 127, [127]),
+        (8, 192, [64] * 3),
+        (8, 0, [0]),
     ],
 )
 def test_parts_are_of_like_size_and_keep_all_processors_busy(
-    monkeypatch, processors, lengths, sizes
+    monkeypatch, processors, total, sizes
 ):
     monkeypatch.setattr(fast.os, "cpu_count", lambda: processors)
-    parts = fast._parts(np.array(lengths))
-    assert sorted(np.concatenate(parts)) == list(range(len(lengths)))
-    assert [sum(lengths[row] for row in part) for part in parts] == sizes
+    parts = fast._parts(total)
+    tokens = [list(range(total))[part] for part in parts]
+    assert sum(tokens, []) == list(range(total))
+    assert list(map(len, tokens)) == sizes
     with fast.map_over_threads(len(parts)) as run_all:
-        assert list(run_all(len, parts)) == list(map(len, parts))
+        assert list(run_all(_length, parts)) == sizes
+
+
+def _length(part):
+    return part.stop - part.start
+
+
+def test_one_long_text_is_computed_by_all_threads(monkeypatch):
+    used, attend = set(), fast._attend
+
+    def noted(*arguments):
+        used.add(threading.get_ident())
+        meet.wait(timeout=30)
+        attend(*arguments)
+
+    meet = threading.Barrier(2)  # both threads must be inside at once
+    monkeypatch.setattr(fast.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(fast, "_attend", noted)
+    (params, config), inputs = model(2, 8, 32, 2), batch([512])
+    assert_equal_at_real_tokens(params, config, inputs, 1e-5)
+    assert len(used) == 2
 
 
 def blas_threads():
