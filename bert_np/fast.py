@@ -30,7 +30,7 @@ from bert_np.parameters import check_params
 
 MOST_TOKENS = 256  # per part: its arrays stay in the cache
 FEWEST_TOKENS = 64  # per part: with fewer, BLAS is slow
-BLOCK = 2**16  # values per block: few enough to stay in the cache
+BLOCK = 2**15  # values per block: few enough to stay in the cache
 # u = z P(z²) with z = x / sqrt(2) is what `erf` takes tanh of. This is -2u / x.
 LOGISTIC_COEFFICIENTS = [
     np.float32(-math.sqrt(2) * coefficient / 2**power)
@@ -239,12 +239,23 @@ def _gelu(x):
 
 
 def _attend(heads, queries, text, context, maps):
-    """Fill the context (n, A, D) of some queries of a text, and their maps if kept."""
+    """Fill the context (n, A, D) of some queries of a text, and their maps if kept.
+
+    Few heads at a time, so that their scores stay in the cache.
+    """
     q = heads[queries, 0].swapaxes(0, 1)  # (A, n, D)
     k, v = heads[text, 1:].transpose(1, 2, 0, 3)  # each (A, T, D)
     rows, columns = _shift(queries, text.start), slice(text.stop - text.start)
-    kept = None if maps is None else maps[:, rows, columns]
-    scores = np.matmul(q, k.swapaxes(-1, -2), out=kept)
+    step = max(1, BLOCK // (q.shape[1] * k.shape[1]))
+    for start in range(0, len(q), step):
+        some = slice(start, start + step)
+        kept = None if maps is None else maps[some, rows, columns]
+        _attend_in_cache(q[some], k[some], v[some], context[:, some], kept)
+
+
+def _attend_in_cache(q, k, v, context, maps):
+    """Fill the context (n, A, D), and the maps (A, n, T) if they are kept."""
+    scores = np.matmul(q, k.swapaxes(-1, -2), out=maps)
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
     total = scores.sum(axis=-1, keepdims=True)  # (A, n, 1)

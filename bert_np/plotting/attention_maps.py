@@ -270,7 +270,8 @@ def describe_maps(data):
     axes = ["layers", "heads"][4 - data.probs.ndim :]
     if data.mean == "heads" and data.probs.ndim == 3:
         axes = ["layers"]
-    *place, query, key = np.unravel_index(np.argmax(data.probs), data.probs.shape)
+    rounded = data.probs.round(5)  # of equal ones, the first on every machine
+    *place, query, key = np.unravel_index(rounded.argmax(), rounded.shape)
     where = "".join(
         f", {name[:-1]} {i}"
         for name, i in zip(axes, place)
@@ -278,7 +279,7 @@ def describe_maps(data):
     )
     notes = "; ".join(note for note in data.notes if not note.startswith("mean"))
     received = data.probs.sum(axis=tuple(range(data.probs.ndim - 1)))
-    top = np.argmax(received)
+    top = received.round(5).argmax()
     rows, columns = labels_of(data)
     over, on = span(data.queries), span(data.keys)
     return (

@@ -6,6 +6,7 @@ is returned by all but "transformers, sdpa".
 """
 
 import os
+from functools import partial
 
 import numpy as np
 
@@ -127,29 +128,39 @@ def products(folder):
         ]
         for layer in params["layers"]
     ]
+    A, D = config.num_attention_heads, config.head_size
 
     def run(batch):
         lengths = batch["mask"].sum(axis=1)
-        parts = _parts(lengths)
+        parts, ends = _parts(int(lengths.sum())), np.cumsum(lengths)
+        x = np.ones((ends[-1], A * D), np.float32)
+        heads = np.ones((len(x), 3, A, D), np.float32)
+        texts = list(zip(ends - lengths, ends))
         with map_over_threads(len(parts)) as run_all:
-            list(run_all(lambda rows: multiply(layers, lengths[rows], config), parts))
+            for joined, *others in layers:
+                list(run_all(partial(project, x, joined), parts))
+                rest = partial(multiply, x, heads, texts, others)
+                list(run_all(rest, parts))
 
     return run
 
 
-def multiply(layers, lengths, config):
-    """The products of one part: its tokens packed, its rows one by one."""
-    x = np.ones((lengths.sum(), config.hidden_size), np.float32)
-    inner = np.ones((len(x), config.intermediate_size), np.float32)
-    for joined, output, widen, narrow in layers:
-        heads = (x @ joined).reshape(len(x), 3, config.num_attention_heads, -1)
-        ends = np.cumsum(lengths)
-        for start, end in zip(ends - lengths, ends):
-            q, k, v = heads[start:end].transpose(1, 2, 0, 3)
+def project(x, joined, part):
+    """The first product of a layer for one part of the tokens."""
+    x[part] @ joined
+
+
+def multiply(x, heads, texts, matrices, part):
+    """The products of a layer for one part of the tokens, after the first."""
+    for start, end in texts:
+        first, last = max(start, part.start), min(end, part.stop)
+        if first < last:
+            q = heads[first:last, 0].swapaxes(0, 1)
+            k, v = heads[start:end, 1:].transpose(1, 2, 0, 3)
             q @ k.swapaxes(-1, -2) @ v
-        x @ output
-        x @ widen
-        inner @ narrow
+    output, widen, narrow = matrices
+    x[part] @ output
+    x[part] @ widen @ narrow
 
 
 SIDES = {

@@ -17,7 +17,7 @@ from speed import make_batch
 
 import bert_np
 from bert_np import fast
-from bert_np.functional import linear
+from bert_np.functional import gelu, linear
 
 
 def report(name, without, with_it, rounds):
@@ -36,9 +36,9 @@ def blas_threads(parts, threads=None):
     yield map
 
 
-def one_part(lengths):
-    """In place of fast._parts: all rows at once."""
-    return [np.arange(len(lengths))]
+def one_part(total):
+    """In place of fast._parts: all tokens at once."""
+    return [slice(0, total)]
 
 
 def runner(
@@ -74,8 +74,12 @@ def main():
     report("parts in threads, (8, 128)", alone, split, rounds)
     whole, _ = runner("8x128", prepared, config, blas_threads, one_part)
     report("parts of 256 tokens, (8, 128), without threads", whole, alone, rounds)
+    alone, _ = runner("1x512", prepared, config, blas_threads, one_part)
+    split, _ = runner("1x512", prepared, config)
+    report("one text in parts and threads, (1, 512)", alone, split, rounds)
     products(params["layers"][0]["attention"], prepared["qkv"][0], rounds)
     attention(rounds)
+    activation(rounds)
 
 
 def products(params, joined, rounds):
@@ -101,6 +105,17 @@ def attention(rounds):
         lambda: (scores / total) @ v,
         lambda: (scores @ v) / total,
         rounds * 5,
+    )
+
+
+def activation(rounds):
+    """GELU as x / (1 + exp(-2u)), in place of x (1 + tanh(u)) / 2."""
+    x = np.random.default_rng(0).standard_normal(fast.BLOCK, dtype=np.float32)
+    report(
+        "GELU by the logistic function, in one thread",
+        lambda: gelu(x),
+        lambda: fast._gelu(x),
+        rounds * 50,
     )
 
 
