@@ -55,8 +55,8 @@ function startViewer(root, data, keep) {
 
   // Their places in data.queries, data.keys: of all tokens, and of those that are shown.
   const all = {}, shown = {};
-  const map = find(".map"), lines = find("svg"), firstLine = find("line");
-  let cells = [], labels = {}, drawnLines = [];
+  const map = find(".map"), lines = find("svg"), firstPath = find("path");
+  let cells = [], labels = {}, stops = [];
 
   const NAMES = { queries: "query", keys: "key" }, sides = Object.keys(NAMES);
   const described = (side) => shown[side].map((i, y) => ({ text: data[side][i],
@@ -75,8 +75,6 @@ function startViewer(root, data, keep) {
       shown[side] = part.map((i) => all[side][i]);
     }
     cells = buildGrid(map, described("queries"), described("keys"));
-    cells.forEach((line, y) => line.forEach((cell, x) => listen(cell,
-      { query: shown.queries[y], key: shown.keys[x] })));
     buildLabels();
     fit();
     show();
@@ -85,12 +83,11 @@ function startViewer(root, data, keep) {
   function buildLabels() { // the tokens of the head view
     for (const side of sides) {
       find(`.${side}`).replaceChildren();
-      labels[side] = described(side).map(({ text, isBorder }, y) => {
+      labels[side] = described(side).map(({ text, isBorder }) => {
         const token = make("div", find(`.${side}`), { className: "token", tabIndex: -1,
           attributes: { role: "option" } });
         token.classList.toggle("below", isBorder);
         token.append(tokenText(text), document.createElement("b"));
-        listen(token, side === "queries" ? { query: shown.queries[y] } : { key: shown.keys[y] });
         return token;
       });
     }
@@ -99,12 +96,25 @@ function startViewer(root, data, keep) {
     lines.style.setProperty("--rows", most);
   }
 
-  function listen(element, spot) { // a key of the head view joins the chosen query
-    const whole = () => "key" in spot && !("query" in spot) && state.chosen.query !== undefined
-      ? { query: state.chosen.query, ...spot } : spot;
-    element.addEventListener("pointerenter", () => { state.hover = whole(); mark(); });
-    for (const event of ["click", "focus"])
-      element.addEventListener(event, () => choose(whole()));
+  // What an element of the map or of the head view stands for.
+  function spotOf(target) {
+    const cell = target.closest("td[role]"), token = target.closest(".token");
+    if (cell) return { query: shown.queries[cell.parentNode.rowIndex - 1],
+      key: shown.keys[cell.cellIndex - 1] };
+    const [y, x] = sides.map((side) => labels[side].indexOf(token));
+    if (y >= 0) return { query: shown.queries[y] };
+    if (x >= 0) return { query: state.chosen.query, key: shown.keys[x] };
+  }
+
+  function listen(container) {
+    container.addEventListener("pointerover", ({ target }) => {
+      state.hover = spotOf(target) ?? null;
+      mark();
+    });
+    for (const event of ["click", "focusin"])
+      container.addEventListener(event, ({ target }) => {
+        if (spotOf(target)) choose(spotOf(target));
+      });
   }
 
   function choose(chosen) {
@@ -137,7 +147,6 @@ function startViewer(root, data, keep) {
       cell.setAttribute("aria-label", places.map((place) => written(query, key, place)).join("; "));
       (state.several ? paintBars : paintCell)(cell, query, key, places, isWritten);
     }));
-    drawLines(places);
     markThumbs(places);
     drawPicked();
     find(".state").textContent = [state.several ? "" : nameOf(chosenPlace()), ...data.remarks,
@@ -165,44 +174,53 @@ function startViewer(root, data, keep) {
       100 * weight(query, key, place)}% no-repeat`).join(", ");
   }
 
-  function drawLines(places) { // as opaque as the attention is large
-    drawnLines = [];
-    places.forEach((place, i) => shown.queries.forEach((query, y) => shown.keys.forEach((key, x) => {
-      const p = weight(query, key, place), shift = 0.5 + (i - (places.length - 1) / 2) * 0.12;
-      if (p < 1 / 255) return;
-      const line = firstLine.cloneNode(), ends = { x1: 0, y1: y + shift, x2: 1, y2: x + shift };
-      for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
-      line.style.opacity = p;
-      if (state.several) line.style.setProperty("--head", data.headColours[i]);
-      drawnLines.push({ line, query, key });
-    })));
-    lines.replaceChildren(...drawnLines.map(({ line }) => line));
+  // As opaque as the attention is large, in steps of 1/32: one path for each step.
+  function drawLines(query, key) {
+    const isLeftOut = (i, j) => query !== undefined ? i !== query : key !== undefined && j !== key;
+    const paths = shownPlaces().flatMap((place, head, { length }) => {
+      const shift = 0.5 + (head - (length - 1) / 2) * 0.12, found = new Map();
+      shown.queries.forEach((i, y) => shown.keys.forEach((j, x) => {
+        const p = isLeftOut(i, j) ? 0 : Math.round(32 * weight(i, j, place)) / 32;
+        if (!p) return;
+        const name = i === query && j === key ? "pair" : "", line = `M0 ${y + shift}L1 ${x + shift}`;
+        found.set(`${p} ${name}`, (found.get(`${p} ${name}`) ?? "") + line);
+      }));
+      return Array.from(found, ([drawn, d]) => drawPath(d, ...drawn.split(" "), head));
+    });
+    lines.replaceChildren(...paths);
+  }
+
+  function drawPath(d, opacity, name, head) {
+    const path = firstPath.cloneNode();
+    path.setAttribute("d", d);
+    path.setAttribute("class", name);
+    path.style.opacity = opacity;
+    if (state.several) path.style.setProperty("--head", data.headColours[head]);
+    return path;
   }
 
   // --------------------------------------------------------- the pointed-at tokens
 
   function mark() { // in both views and in words
     const { query, key } = state.hover ?? state.chosen;
-    lines.classList.toggle("some", query !== undefined || key !== undefined);
-    for (const each of drawnLines) {
-      each.line.classList.toggle("on", (query === undefined || each.query === query)
-        && (query !== undefined || each.key === key));
-      each.line.classList.toggle("pair", each.query === query && each.key === key);
+    drawLines(query, key);
+    for (const cell of map.querySelectorAll(".across, .down, .chosen"))
+      cell.classList.remove("across", "down", "chosen");
+    const y = shown.queries.indexOf(query), x = shown.keys.indexOf(key);
+    if (y >= 0) for (const cell of cells[y]) cell.classList.add("across");
+    if (x >= 0) for (const line of cells) line[x].classList.add("down");
+    if (y >= 0 && x >= 0) {
+      cells[y][x].classList.remove("across", "down");
+      cells[y][x].classList.add("chosen");
     }
     const names = map.querySelectorAll("thead th");
-    shown.queries.forEach((i, y) => {
-      label(labels.queries[y], i === query, query === undefined && key !== undefined ? [i, key] : null);
-      cells[y][0].parentNode.firstChild.classList.toggle("on", i === query);
-      shown.keys.forEach((j, x) => {
-        const { classList } = cells[y][x];
-        classList.toggle("across", i === query && j !== key);
-        classList.toggle("down", j === key && i !== query);
-        classList.toggle("chosen", i === query && j === key);
-      });
+    shown.queries.forEach((i, place) => {
+      label(labels.queries[place], i === query, query === undefined && key !== undefined ? [i, key] : null);
+      cells[place][0].parentNode.firstChild.classList.toggle("on", i === query);
     });
-    shown.keys.forEach((j, x) => {
-      label(labels.keys[x], j === key, query !== undefined ? [query, j] : null);
-      names[x].classList.toggle("on", j === key);
+    shown.keys.forEach((j, place) => {
+      label(labels.keys[place], j === key, query !== undefined ? [query, j] : null);
+      names[place].classList.toggle("on", j === key);
     });
     markStops();
     find(".live").replaceChildren(...sentence(query, key));
@@ -219,9 +237,9 @@ function startViewer(root, data, keep) {
   function markStops() { // one stop of the Tab key for each part
     const { query, key } = state.chosen;
     const y = Math.max(0, shown.queries.indexOf(query)), x = Math.max(0, shown.keys.indexOf(key));
-    const stops = [cells[y][x], labels.queries[y], labels.keys[x]];
-    for (const element of [...cells.flat(), ...labels.queries, ...labels.keys])
-      element.tabIndex = stops.includes(element) ? 0 : -1;
+    for (const element of stops) element.tabIndex = -1;
+    stops = [cells[y][x], labels.queries[y], labels.keys[x]];
+    for (const element of stops) element.tabIndex = 0;
   }
 
   const bold = (side, i) => tokenText(data[side][i]);
@@ -349,6 +367,7 @@ function startViewer(root, data, keep) {
         if (down) move({ [side]: down });
         focus(across < 0 ? "queries" : across > 0 ? "keys" : side);
       });
+    for (const name of [".map", ".queries", ".keys"]) listen(find(name));
     shadow.addEventListener("keydown", ({ key }) => { if (key === "Escape") choose({}); });
     host.addEventListener("pointerleave", () => { state.hover = null; mark(); });
   }
