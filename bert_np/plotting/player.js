@@ -5,7 +5,7 @@ function startPlayer(root, markup) {
   const parts = [...root.querySelectorAll("details")];
   const lines = [...root.querySelectorAll("[data-t]")]; // rows and remarks of a position
   const names = new Map(lines.filter(({ tagName }) => tagName === "TR")
-    .map((row) => [row.dataset.t, row.firstChild.textContent]));
+    .map((row) => [row.dataset.t, row.firstChild.textContent.replace("\u00a0", " ")]));
   const state = { stage: 0, token: "", isAll: blocks.length < 2, timer: null };
   const SECOND = 1000, PACE = 1.8 * SECOND;
 

@@ -37,7 +37,7 @@ SUMMARY = "cursor:pointer;font-size:115%;font-weight:bold;margin-top:8px"
 BLOCK = "border-left:4px solid {};padding:1px 0 1px 12px;margin:14px 0"
 TABLE = "border-collapse:collapse;margin:4px 0"
 CELL = "padding:1px 6px;text-align:right;white-space:nowrap"
-PICTURE = "display:block;max-width:none;image-rendering:pixelated"
+PICTURE = f"height:{HEIGHT}px;max-width:none;image-rendering:pixelated"
 
 
 def steps_html(steps):
@@ -116,7 +116,7 @@ def name_html(name):
     """Write the name of a row or column: a number, then perhaps a token."""
     number, _, token = name.partition(" ")
     words = [escape_formulas(number)]
-    return join(words + [tag("bdi", escape_formulas(token))] * bool(token), " ")
+    return join(words + [tag("bdi", escape_formulas(token))] * bool(token), "\u00a0")
 
 
 def equation_html(equation):
@@ -167,11 +167,11 @@ def row_html(name, index, cells, limit):
     """Write one row: its name, its picture, its first numbers."""
     width = len(index) * max(1, min(24, MOST_COLUMNS // len(index)))
     form = number_format(cells)
-    words = " ".join(format(x, form) for x in cells[:FIRST].tolist())
+    words = "\u00a0".join([format(x, form) for x in cells[:FIRST].tolist()] + ["…"])
     size = {"width": width, "height": HEIGHT, "style": PICTURE}
     picture = image(scale_png(index[None], limit), "", **size)
-    parts = [tag("td", name_html(name), align="right", nowrap="")]
-    parts += [tag("td", f"\u00a0{words} …\u00a0", nowrap=""), tag("td", picture)]
+    parts = [tag("td", name_html(name), align="right")]
+    parts += [tag("td", f"\u00a0{words}\u00a0"), tag("td", picture)]
     return tag("tr", *parts, **position_of(name))
 
 

@@ -65,7 +65,7 @@ class AttentionViewer:
 
     def _repr_html_(self):
         png, words = self.figure.to_png(), self.figure.description
-        picture = image(png, words, style="max-width:100%;background:#fff")
+        picture = image(png, words, style="max-width:100%")
         still = join([picture, in_words(words), self.table], "\n")
         keep = script_json(self.keep)
         return with_script(still, SCRIPTS, "startViewer", self.data, keep)

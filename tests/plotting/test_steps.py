@@ -221,7 +221,8 @@ def test_each_row_of_a_picture_has_its_name_whatever_happens_to_its_style():
     values = TRACE["embeddings"]["word"][0]
     assert len(rows) == 5
     for i, row in enumerate(rows):
-        assert f"{i} {TOKENS[i]}\u00a0{values[i, 0]:.4f}" in Page(row).text
+        start = f"{i}\u00a0{TOKENS[i]}\u00a0{values[i, 0]:.4f}"  # does not break
+        assert Page(row).text.startswith(start)
         assert 'height="18"' in row and row.count("<img") == 1
 
 

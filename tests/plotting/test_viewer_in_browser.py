@@ -10,6 +10,7 @@ pytestmark = pytest.mark.browser
 PROBS = random_probs(2, 3, 5, 5)
 TOKENS = ["[CLS]", "the", "cat", "sat", "[SEP]"]
 ROUNDED = np.rint(PROBS * 255) / 255
+ATTACK = "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
 PAIR = ["[CLS]", "one", "[SEP]", "two", "three", "[SEP]"]
 
 
@@ -175,3 +176,78 @@ def test_a_short_text_has_no_sliders_for_a_window(opened):
     hidden = "all('[class^=from]').map((x) => x.parentNode.hidden)"
     assert page.run(hidden) == [True, True]
     assert page.run("all('input.layer, input.head').every((x) => x.parentNode.hidden)")
+
+
+def test_values_carry_their_error_where_little_of_a_row_is_left(opened):
+    rows = [[0.5, 0.2, 0.2, 0.1], [0.995, 0.003, 0.002, 0], [0.8, 0.15, 0.05, 0]]
+    probs, tokens = np.array([*rows, [0.25] * 4]), ["[CLS]", "the", "cat", "[SEP]"]
+    page = opened(probs, tokens, special="renormalise")
+    assert page.run("texts('.map tbody td')") == ["?", "?", "0.75", "0.25"]
+    page.run("all('.map tbody td')[1].focus()")
+    assert "? (0.99 of its attention is hidden)" in live(page)
+    page.run("all('.map tbody td')[2].focus()")
+    assert live(page).endswith("0.75 \u00b1 0.01")
+
+
+def test_a_token_or_title_with_a_script_stays_text(opened):
+    tokens = [ATTACK, "</style><style>*{display:none}", "]]>", "\u2028", "\ud800"]
+    page = opened(PROBS, tokens, title=ATTACK)
+    page.run("all('.several')[0].click(); all('.map tbody td')[1].focus()")
+    assert live(page).startswith("<img src=x oner")
+    made = (
+        "[document.querySelectorAll('script, img').length, all('script, img').length]"
+    )
+    assert page.run(made) == [2, 0]  # the picture and the viewer's own script
+    assert page.errors() == ([], [])
+
+
+def test_several_viewers_on_one_page_do_not_interfere(chromium, tmp_path):
+    one, other = (attention_viewer(PROBS[..., :n, :n] / 2, TOKENS[:n]) for n in (3, 5))
+    html = "".join(viewer._repr_html_() for viewer in (one, other, one))
+    (tmp_path / "several.html").write_text(html, "utf-8")
+    chromium.open((tmp_path / "several.html").as_uri())
+    chromium.run(
+        """var shadows = [...document.querySelectorAll("div > div")]
+          .map((host) => host.shadowRoot).filter(Boolean);
+        var slider = shadows[1].querySelector("input.head");
+        slider.value = 2; slider.dispatchEvent(new Event("input"));"""
+    )
+    states = "shadows.map((x) => x.querySelector('.state').textContent.slice(-6))"
+    assert chromium.run(states) == ["head 0", "head 2", "head 0"]
+
+
+CONTRASTS = """(selectors) => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const rgba = (colour) => { pen.clearRect(0, 0, 1, 1); pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1); return pen.getImageData(0, 0, 1, 1).data; };
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  return selectors.map((selector) => {
+    const element = all(selector)[0];
+    let behind = element, ground;
+    do { ground = rgba(getComputedStyle(behind).backgroundColor);
+         behind = behind.parentElement ?? behind.getRootNode().host; }
+    while (ground[3] === 0 && behind);
+    const [low, high] = [light(ground), light(rgba(getComputedStyle(element).color))]
+      .sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05); }); }"""
+TEXTS = [".title", ".state", ".live", ".queries .token", ".keys .token", ".rounding"]
+TEXTS += [
+    ".map thead th",
+    ".map tbody th",
+    ".special",
+    ".queries .token.on",
+    ".caption",
+]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_are_readable_in_both_themes(opened, scheme):
+    page = opened(PROBS, TOKENS)
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    page.send("Emulation.setEmulatedMedia", features=[feature])
+    page.run("all('.queries .token')[2].focus()")
+    contrasts = page.run(f"({CONTRASTS})({TEXTS})")
+    assert min(contrasts) >= 4.5, dict(zip(TEXTS, contrasts))
+    page.send("Emulation.setEmulatedMedia", features=[])
