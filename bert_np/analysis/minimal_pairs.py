@@ -162,7 +162,7 @@ def score_pairs(pairs, params, config, tokenizer, *, report=None, batch_size=32)
     A sentence is right for a head if the word that looks gives more
     attention to its right candidate than to the other. A head that
     ignores the change is right in one sentence of every pair. A head that
-    decides by lot has both right in a quarter of the pairs; of L · A such
+    decides at random has both right in a quarter of the pairs; of L · A such
     heads the best has at most `best_by_luck` pairs right, with
     probability 0.95. That takes the pairs as independent, which pairs
     that share their nouns are not: a head should be well above it.
@@ -273,7 +273,7 @@ def format_pairs(scores, most=5):
         lines.append(f"| {' | '.join(cells)} |")
     blank = " |" * 4
     lines.append(f"| ignores the change |{blank} 0 | {N} | 0 |")
-    lines.append(f"| decides by lot |{blank} {N / 4:g} | {N / 2:g} | {N / 4:g} |")
+    lines.append(f"| decides at random |{blank} {N / 4:g} | {N / 2:g} | {N / 4:g} |")
     lines.append(f"| luckiest of {both.size} |{blank} | | {scores.best_by_luck} |")
     return "\n".join(lines)
 

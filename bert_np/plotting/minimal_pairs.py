@@ -80,7 +80,7 @@ def draw_both(ax, both, head, side, scores):
     lucky = scores.best_by_luck / len(scores.margins)
     ax.set_title(
         f"both sentences of {len(scores.margins)} pairs right\n"
-        f"by lot: 0.25, the luckiest head {lucky:.2f}",
+        f"at random: 0.25, the luckiest head {lucky:.2f}",
         fontsize=AXIS_SIZE,
     )
     add_colour_bar(image, ax, 1, "share of pairs")

@@ -24,7 +24,7 @@ def my_words(text):
 
 
 def _every_sign(text):
-    """you split off signs that are no punctuation, such as € or ²: look at
+    """you split off signs that are not punctuation, such as € or ²: look at
     the rule again
     """
     return "".join(ch if ch.isalnum() else f" {ch} " for ch in text.lower()).split()
@@ -77,7 +77,7 @@ def _ascii_marks_only(text):
 
 
 def _unicode_marks_only(text):
-    """$, +, <, =, >, ^, `, | and ~ are no punctuation to Unicode; BERT splits
+    """$, +, <, =, >, ^, `, | and ~ are symbols to Unicode; BERT splits
     off all 32 signs of ASCII
     """
     spaced = ""
@@ -93,7 +93,7 @@ def _digits_alone(text):
 
 
 def _english_letters(text):
-    """é is a letter, no mark: ask for its category"""
+    """é is a letter, not a mark: look up its category"""
     spaced = ""
     for ch in text.lower():
         alone = not ch.isascii() or ch in string.punctuation
@@ -348,7 +348,7 @@ EXERCISES = (
         minutes=4,
         task="Six words: cats, its, played, unsat, unplayable, replay. Set "
         "`unknown` to the list of those that the vocabulary above turns into "
-        "[UNK], in this order. Use no code.",
+        "[UNK], in this order, without any code.",
         hints=(
             "Cut each word from the left. Every piece after the first must stand "
             "in the vocabulary with ## before it.",

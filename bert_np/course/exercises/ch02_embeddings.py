@@ -447,7 +447,7 @@ EXERCISES = (
         task="Write `my_embed(input_ids, segment_ids, params, eps)` for ids of shape "
         '(B, T). params holds the tables "word", "position" and "segment", '
         'and "norm" with "gamma" and "beta". Return the normalised sums, of '
-        "shape (B, T, H). Your LayerNorm may be called.",
+        "shape (B, T, H). You may call your LayerNorm.",
         hints=(
             "Three lookups, one sum, one norm. Which of the three tables is not looked "
             "up with an array of ids?",

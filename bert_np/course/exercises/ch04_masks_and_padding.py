@@ -27,7 +27,7 @@ def _padding_is_always_0(input_ids, pad_token_id):
 
 
 def _lengths(input_ids, pad_token_id):
-    """that is the length of each row: one number for each token is asked"""
+    """that is the length of each row: one number for each token is asked for"""
     return my_mask(input_ids, pad_token_id).sum(axis=1)
 
 
@@ -89,7 +89,7 @@ def _score_0(scores, attention_mask):
 
 
 def _inverted_probs(scores, attention_mask):
-    """the mask is inverted: your queries see the padding only"""
+    """the mask is inverted: your queries see only the padding"""
     return my_masked_probs(scores, 1 - attention_mask)
 
 

@@ -370,16 +370,16 @@ EXERCISES = (
         "that *it* means. A head is right in exactly one sentence of 48 pairs, in both "
         'of 1 pair and in neither of 1. Set `verdict` to "a" (it finds what *it* means '
         'half of the time), "b" (it pays no attention to the last word) or "c" (it '
-        "decides by lot).",
+        "decides at random).",
         hints=(
-            "If it decided by lot in each sentence, in how many of the 50 pairs would "
-            "both be right?",
-            "By lot: both right in a quarter of the pairs, one in half of them. In 48 "
-            "of 50 it gave the same noun twice.",
+            "If it decided at random in each sentence, in how many of the 50 pairs "
+            "would both be right?",
+            "At random: both right in a quarter of the pairs, one in half of them. In "
+            "48 of 50 it gave the same noun twice.",
         ),
         solution="b",
         name="verdict",
-        why="It gives the same noun twice in 48 of 50 pairs. By lot, 25 pairs would "
+        why="It gives the same noun twice in 48 of 50 pairs. At random, 25 pairs would "
         "have exactly one sentence right.",
         mistakes=(
             Mistake(
@@ -389,8 +389,8 @@ EXERCISES = (
             ),
             Mistake(
                 "c",
-                "by lot it would be right in both sentences of some 12 pairs, and in "
-                "exactly one of 25, not of 48",
+                "at random it would be right in both sentences of some 12 pairs, and "
+                "in exactly one of 25, not of 48",
             ),
         ),
     ),
