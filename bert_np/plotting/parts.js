@@ -130,3 +130,40 @@ function fitGrid(table, queries, keys, width, height) {
   table.classList.toggle("numbers", size >= 27);
   return size;
 }
+
+// ------------------------------------------------------------ several heads at once
+
+// A place is a layer and a head. Add one to a list of places, or take it out;
+// the list keeps at least one and at most as many as there are colours.
+function togglePlace(places, place, colours) {
+  const others = places.filter((other) => String(other) !== String(place));
+  const found = others.length === places.length ? [...others, place] : others;
+  return found.length && found.length <= colours.length ? found : places;
+}
+
+// One bar for each head, side by side, as high as its attention.
+function paintBars(cell, weights, colours) {
+  const width = 100 / weights.length, last = Math.max(1, weights.length - 1);
+  cell.textContent = "";
+  cell.style.background = weights.map((p, i) => `linear-gradient(${colours[i]} 0 0) ${
+    100 * i / last}% 100% / ${width}% ${100 * p}% no-repeat`).join(", ");
+}
+
+function colourDot(colour) {
+  const dot = Object.assign(document.createElement("span"), { className: "dot" });
+  dot.style.background = colour;
+  return dot;
+}
+
+// The heads that are shown, each as a button that takes it out.
+function drawPicked(box, places, colours, nameOf, takeOut) {
+  box.hidden = !places.length;
+  box.replaceChildren();
+  places.forEach((place, i) => {
+    const chip = make("button", box, { type: "button", title: "leave it out" });
+    chip.append(colourDot(colours[i]), nameOf(place));
+    chip.addEventListener("click", () => takeOut(place));
+  });
+  make("div", box, { className: "caption", textContent: `Choose up to ${colours.length} `
+    + "thumbnails. Bars in a cell stand in this order, each as high as its attention." });
+}

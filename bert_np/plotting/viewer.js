@@ -145,10 +145,12 @@ function startViewer(root, data, keep) {
       const cell = cells[y][x];
       cell.classList.toggle("hatched", isMasked(query, key));
       cell.setAttribute("aria-label", places.map((place) => written(query, key, place)).join("; "));
-      (state.several ? paintBars : paintCell)(cell, query, key, places, isWritten);
+      if (!state.several) return paintCell(cell, query, key, places[0], isWritten);
+      cell.classList.remove("grey");
+      paintBars(cell, places.map((place) => weight(query, key, place)), data.headColours);
     }));
     markThumbs(places);
-    drawPicked();
+    drawPicked(find(".picked"), state.several ? state.picked : [], data.headColours, nameOf, toggle);
     find(".state").textContent = [state.several ? "" : nameOf(chosenPlace()), ...data.remarks,
       data.notes[state.special]].filter(Boolean).join(" \u00b7 ");
     mark();
@@ -156,22 +158,13 @@ function startViewer(root, data, keep) {
     if (keep) memory[keep] = JSON.stringify({ layer, head, several, picked, special });
   }
 
-  function paintCell(cell, query, key, [place], isWritten) {
+  function paintCell(cell, query, key, place, isWritten) {
     const p = weight(query, key, place), isPlain = isGrey(query, key, place);
     cell.classList.toggle("grey", isPlain);
     cell.style.background = "";
     if (!isPlain) cell.style.backgroundColor = shades[step(p)];
     cell.style.color = isPlain || data.dark[step(p)] === "1" ? "black" : "white";
     cell.textContent = isWritten ? short(query, key, place) : "";
-  }
-
-  function paintBars(cell, query, key, places) { // one bar for each head, side by side
-    const width = 100 / places.length;
-    cell.classList.remove("grey");
-    cell.textContent = "";
-    cell.style.background = places.map((place, i) => `linear-gradient(${data.headColours[i]} 0 0) ${
-      places.length > 1 ? 100 * i / (places.length - 1) : 0}% 100% / ${width}% ${
-      100 * weight(query, key, place)}% no-repeat`).join(", ");
   }
 
   // As opaque as the attention is large, in steps of 1/32: one path for each step.
@@ -247,7 +240,7 @@ function startViewer(root, data, keep) {
   function sentence(query, key) {
     const end = state.several || !nameOf(chosenPlace()) ? "" : ` (${nameOf(chosenPlace())})`;
     const each = (words) => shownPlaces().flatMap((place, i) =>
-      [...state.several ? [i ? " \u00b7 " : "", dot(i), `(${place.join(", ")}) `] : [], ...words(place)]);
+      [...state.several ? [i ? " \u00b7 " : "", colourDot(data.headColours[i]), `(${place.join(", ")}) `] : [], ...words(place)]);
     const strongest = (pairs, tokenOf) => each((place) => [...pairs]
       .sort((a, b) => weight(...b, place) - weight(...a, place)).slice(0, state.several ? 1 : 3)
       .flatMap((pair, rank) => [rank ? ", " : "", tokenOf(pair), `: ${written(...pair, place)}`]));
@@ -275,32 +268,8 @@ function startViewer(root, data, keep) {
   }
 
   function toggle(place) { // whether a head is one of several
-    const isThis = (other) => String(other) === String(place);
-    const picked = state.picked.filter((other) => !isThis(other));
-    if (picked.length === state.picked.length) picked.push(place);
-    if (!picked.length || picked.length > data.headColours.length) return;
-    state.picked = picked;
-    chooseHead(...picked.at(-1));
-  }
-
-  function dot(i) { // the colour of a head
-    const element = Object.assign(document.createElement("span"), { className: "dot" });
-    element.style.setProperty("--head", data.headColours[i]);
-    return element;
-  }
-
-  function drawPicked() {
-    const box = find(".picked");
-    box.hidden = !state.several;
-    box.replaceChildren();
-    if (!state.several) return;
-    state.picked.forEach((place, i) => {
-      const chip = make("button", box, { type: "button", title: "leave it out" });
-      chip.append(dot(i), nameOf(place));
-      chip.addEventListener("click", () => toggle(place));
-    });
-    make("div", box, { className: "caption", textContent: `Choose up to ${data.headColours.length} `
-      + "thumbnails. Bars in a cell stand in this order, each as high as its attention." });
+    state.picked = togglePlace(state.picked, place, data.headColours);
+    chooseHead(...state.picked.at(-1));
   }
 
   function buildThumbs() {

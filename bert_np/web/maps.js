@@ -9,8 +9,10 @@ function mapOf(layer, head) { // (T, T) of one head
 // Whether the second sentence begins at this position.
 const isBorder = (i) => i > 0 && shown.segmentIds[i] !== shown.segmentIds[i - 1];
 
-const weightOf = (query, key) =>
-  mapOf(state.layer, state.head)[query * shown.tokens.length + key];
+const chosenPlace = () => [state.layer, state.head];
+const nameOf = ([layer, head]) => `layer ${layer}, head ${head}`;
+const weightOf = (query, key, place = chosenPlace()) =>
+  mapOf(...place)[query * shown.tokens.length + key];
 
 // ------------------------------------------------------------------ all heads
 
@@ -27,7 +29,8 @@ function buildThumbs() { // anew for each model
     for (let head = 0; head < A; head++) {
       const canvas = make("canvas", box, { id: `thumb-${layer}-${head}`, attributes: {
         role: "radio", "aria-label": `layer ${layer}, head ${head}` } });
-      canvas.addEventListener("click", () => choose({ layer, head }));
+      canvas.addEventListener("click", () => chooseThumb([layer, head]));
+      canvas.addEventListener("keydown", ({ key }) => { if (key === "Enter") canvas.click(); });
     }
   }
 }
@@ -48,21 +51,38 @@ function drawThumbs() {
     }
 }
 
+// With several heads at once, the numbers are those of the last that was chosen.
+function chooseThumb(place) {
+  if (state.picked.length) state.picked = togglePlace(state.picked, place, DATA.colours.heads);
+  const [layer, head] = state.picked.at(-1) ?? place;
+  choose({ layer, head });
+}
+
 function markThumb() {
+  const places = state.picked.length ? state.picked : [chosenPlace()];
+  const [group, each] = state.picked.length ? ["group", "checkbox"] : ["radiogroup", "radio"];
+  find("thumbs").setAttribute("role", group);
   for (const canvas of find("thumbs").querySelectorAll("canvas")) {
-    const isChosen = canvas === thumb(state.layer, state.head);
-    canvas.setAttribute("aria-checked", isChosen);
-    canvas.tabIndex = isChosen ? 0 : -1;
+    const i = places.findIndex((place) => canvas === thumb(...place));
+    canvas.setAttribute("role", each);
+    canvas.setAttribute("aria-checked", i >= 0);
+    canvas.style.setProperty("--frame", state.picked.length ? DATA.colours.heads[i] ?? "" : "");
+    canvas.tabIndex = canvas === thumb(state.layer, state.head) ? 0 : -1;
   }
+  find("several").checked = state.picked.length > 0;
+  drawPicked(find("picked"), state.picked, DATA.colours.heads, nameOf, chooseThumb);
 }
 
 function startThumbs() {
   onArrows(find("thumbs"), (down, across) => {
     const { num_hidden_layers: L, num_attention_heads: A } = model.config;
-    choose({ layer: clamp(state.layer + down, 0, L - 1),
-      head: clamp(state.head + across, 0, A - 1) });
-    thumb(state.layer, state.head).focus();
+    const now = document.activeElement.id.split("-").slice(1).map(Number);
+    const [layer, head] = [clamp(now[0] + down, 0, L - 1), clamp(now[1] + across, 0, A - 1)];
+    if (!state.picked.length) choose({ layer, head });
+    thumb(layer, head).focus();
   });
+  find("several").addEventListener("change", () =>
+    choose({ picked: find("several").checked ? [chosenPlace()] : [] }));
 }
 
 // ------------------------------------------------------------------- one head
@@ -92,14 +112,17 @@ function buildMap() { // anew for each text and each window
 }
 
 function drawMap() {
-  const queries = shownQueries(), keys = shownKeys();
+  const queries = shownQueries(), keys = shownKeys(), { picked } = state;
+  find("map").classList.toggle("bars", picked.length > 0);
   cells.forEach((line, y) => line.forEach((cell, x) => {
+    cell.setAttribute("aria-label", sentence(queries[y], keys[x]));
+    if (picked.length) return paintBars(cell,
+      picked.map((place) => weightOf(queries[y], keys[x], place)), DATA.colours.heads);
     const p = weightOf(queries[y], keys[x]), isHidden = state.hidden.has(keys[x]);
-    cell.style.backgroundColor = isHidden && p === 0 ? DATA.colours.masked : attentionColour(p);
+    cell.style.background = isHidden && p === 0 ? DATA.colours.masked : attentionColour(p);
     cell.style.color = isHidden && p === 0 ? "#000" : inkOn(p);
     cell.classList.toggle("hatched", isHidden);
     cell.textContent = p < 0.005 ? "" : p.toFixed(2);
-    cell.setAttribute("aria-label", sentence(queries[y], keys[x]));
   }));
   markCell();
 }
@@ -121,23 +144,28 @@ function markCell() {
   });
   if (!cells.flat().some((cell) => cell.tabIndex === 0)) cells[0][0].tabIndex = 0;
   const isOff = state.off.has(`${state.layer}.${state.head}`);
-  find("place").textContent = `Layer ${state.layer}, head ${state.head}`
-    + (isOff ? " (switched off)" : "");
+  find("place").textContent = state.picked.length > 1 ? `${state.picked.length} heads at once`
+    : `Layer ${state.layer}, head ${state.head}${isOff ? " (switched off)" : ""}`;
   say(state.query, state.key);
 }
 
+const hiddenNote = (key) => state.hidden.has(key) ? ", hidden" : "";
+
 function sentence(query, key) {
-  return `${shown.tokens[query]} attends to ${shown.tokens[key]}: `
-    + `${weightOf(query, key).toFixed(3)}${state.hidden.has(key) ? ", hidden" : ""}`;
+  const places = state.picked.length ? state.picked : [chosenPlace()];
+  return `${shown.tokens[query]} attends to ${shown.tokens[key]}: ${places.map((place) =>
+    weightOf(query, key, place).toFixed(3)).join("; ")}${hiddenNote(key)}`;
 }
 
 function say(query, key) {
-  const place = `layer ${state.layer}, head ${state.head}`;
   const [looking, seen] = [query, key].map((i) => tokenText(shown.tokens[i]));
   looking.className = "query";
   seen.className = "key";
-  find("live").replaceChildren(looking, " attends to ", seen,
-    `: ${weightOf(query, key).toFixed(3)}${state.hidden.has(key) ? ", hidden" : ""} (${place})`);
+  const values = state.picked.flatMap((place, i) => [i ? " · " : "",
+    colourDot(DATA.colours.heads[i]), `(${place.join(", ")}) ${weightOf(query, key, place).toFixed(3)}`]);
+  const one = `${weightOf(query, key).toFixed(3)}${hiddenNote(key)} (${nameOf(chosenPlace())})`;
+  find("live").replaceChildren(looking, " attends to ", seen, ": ",
+    ...values.length ? [...values, hiddenNote(key)] : [one]);
 }
 
 function slideToChosen() { // so that the chosen cell is in the window

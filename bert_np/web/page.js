@@ -5,7 +5,7 @@ let model; // what openModel returns
 let shown; // the text that the page shows, and the model's results for it
 let lastPass = 0, lastWork = 1; // milliseconds, and what took them
 const state = { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0,
-  rowFrom: 0, columnFrom: 0, off: new Set(), hidden: new Set(), temperature: 1 };
+  rowFrom: 0, columnFrom: 0, picked: [], off: new Set(), hidden: new Set(), temperature: 1 };
 
 const isChanged = () => state.off.size > 0 || state.hidden.size > 0 || state.temperature !== 1;
 
@@ -43,6 +43,7 @@ function compute(found) {
   for (const [name, count] of Object.entries(
     { layer: L, head: A, query: found.tokens.length, key: found.tokens.length }))
     state[name] = clamp(state[name], 0, count - 1);
+  state.picked = state.picked.filter(([layer, head]) => layer < L && head < A);
   draw();
 }
 
@@ -225,7 +226,7 @@ function showHint(text) {
 
 // Begin with a text and a cell, and without changes.
 function start(choice) {
-  Object.assign(state, { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0,
+  Object.assign(state, { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0, picked: [],
     off: new Set(), hidden: new Set(), temperature: 1 }, choice);
   shown = undefined; // the tokens of another text are not followed
   showHint("");
@@ -238,6 +239,7 @@ function start(choice) {
 function writeAddress() {
   const { text, pair, layer, head, query, key, temperature } = state;
   const items = { text, pair, layer, head, query, key,
+    heads: state.picked.map((place) => place.join(".")).join(" "),
     off: [...state.off].join(" "), hide: [...state.hidden].join(" "),
     temperature: temperature === 1 ? "" : temperature.toFixed(3),
     model: model.isBuiltIn ? "" : model.name };
@@ -259,6 +261,8 @@ function readAddress() {
   const warmth = Number(items.get("temperature"));
   Object.assign(state, { text: items.get("text"), pair: items.get("pair") ?? "",
     layer: whole("layer"), head: whole("head"), query: whole("query"), key: whole("key"),
+    picked: list("heads", /^\d+\.\d+$/).slice(0, DATA.colours.heads.length)
+      .map((place) => place.split(".").map(Number)),
     off: new Set(list("off", /^\d+\.\d+$/)),
     hidden: new Set(list("hide", /^\d+$/).map(Number)),
     temperature: warmth >= 0.1 && warmth <= 10 ? warmth : 1 });

@@ -126,4 +126,5 @@ def pack_colours():
         "ink": fixed["dark"],
         "signed": "".join(to_hex(signed(i))[1:] for i in range(256)),
         "masked": colours.MASKED,
+        "heads": colours.HEADS,
     }

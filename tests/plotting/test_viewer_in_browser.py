@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from plotting.samples import names, random_probs
 
 from bert_np.plotting import attention_viewer, colours
@@ -104,10 +105,12 @@ def test_several_heads_are_bars_in_their_own_colours(opened):
     values = [f"({i}, {j}) {ROUNDED[i, j, 1, 2]:.2f}" for i, j in places]
     assert live(page) == "the attends to cat: " + " · ".join(values)
     style = page.run("all('.map tbody td')[7].style.backgroundImage")
-    dots = page.run(
-        "all('.picked .dot').map((x) => x.style.getPropertyValue('--head'))"
+    dots = page.run("all('.picked .dot').map((x) => x.style.backgroundColor)")
+    rgb = [to_rgb(colour) for colour in colours.HEADS[:3]]
+    assert dots == [f"rgb({', '.join(f'{255 * c:.0f}' for c in one)})" for one in rgb]
+    assert [style.index(dot) for dot in dots] == sorted(
+        style.index(dot) for dot in dots
     )
-    assert dots == list(colours.HEADS[:3]) and style.count("linear-gradient") == 3
     heights = page.run("all('.map tbody td')[7].style.backgroundSize").split(", ")
     found = [float(size.split()[1].rstrip("%")) for size in heights]
     expected = [100 * ROUNDED[i, j, 1, 2] for i, j in places]

@@ -119,6 +119,32 @@ def test_arrow_keys_lead_through_heads_and_cells(page):
     assert stops == 1
 
 
+def test_several_heads_are_bars_and_stand_in_the_address(page, page_file):
+    begin(page, layer=0, head=1, query=8, key=2)
+    page.run("find('several').click(); thumb(2, 3).click(); thumb(1, 0).click()")
+    places = [(0, 1), (2, 3), (1, 0)]
+    values = page.run(f"{[list(p) for p in places]}.map((p) => weightOf(8, 2, p))")
+    said = [f"({a}, {b}) {p:.3f}" for (a, b), p in zip(places, values)]
+    assert text_of(page, "live") == "[MASK] attends to cat: " + " · ".join(said)
+    sizes = page.run("cells[8][2].style.backgroundSize").split(", ")
+    heights = [float(size.split()[1].rstrip("%")) / 100 for size in sizes]
+    np.testing.assert_allclose(heights, values, atol=1e-5)
+    assert page.run("find('picked').querySelectorAll('button').length") == 3
+    page.run("thumb(1, 0).focus()")
+    press(page, "ArrowUp")  # leads on, and chooses nothing yet
+    assert page.run("document.activeElement.id") == "thumb-0-0"
+    assert page.run("state.picked.length") == 3
+    wanted = page.run("writeAddress()")
+    page.open("about:blank")
+    page.open(page_file.as_uri() + wanted)
+    page.wait("shown")
+    assert page.run("state.picked") == [list(place) for place in places]
+    page.run("find('several').click()")
+    assert text_of(page, "place") == "Layer 1, head 0"
+    assert page.run("cells[8][2].textContent") == f"{values[2]:.2f}".replace("0.00", "")
+    assert page.errors() == ([], [])
+
+
 def test_changes_show_what_the_guess_was(page):
     begin(page, query=8, key=5, layer=2, head=1)
     before = text_of(page, "guesses")
