@@ -307,8 +307,10 @@ def test_another_function_is_shown_when_it_is_given(capsys):
 
 
 def test_a_fresh_case_that_failed_can_be_seen(capsys):
-    def nearly_right(ids, V):
-        return np.eye(V)[ids] * (len(ids) != 4 or V in (3, 4))
+    stored = {(len(ids), V) for ids, V in EXERCISES["02.one_hot"].cases}
+
+    def nearly_right(ids, V):  # wrong in 43 of 48 sizes that are drawn
+        return np.eye(V)[ids] * ((len(ids), V) in stored)
 
     check("02.one_hot", nearly_right)
     number = int(
