@@ -187,6 +187,22 @@ def adam(p, g, m, v, step, rate):
     return p - rates * m / (np.sqrt(v) + 1e-8 * math.sqrt(1 - 0.999**step)), m, v
 
 
+def classifier(vectors, labels, W, b):
+    logits = np.einsum("nh,hk->nk", vectors, W) + b
+    losses = [-log_softmax(z[None])[0, label] for z, label in zip(logits, labels)]
+    return logits.tolist(), sum(losses) / len(losses)
+
+
+def classifier_backward(vectors, labels, W, b):
+    d_vectors, d_W, d_b = np.zeros(vectors.shape), np.zeros(W.shape), np.zeros(len(b))
+    for i, (vector, label) in enumerate(zip(vectors, labels)):
+        d_logits = bert_np.softmax(vector @ W + b) - np.eye(len(b))[label]
+        d_vectors[i] = W @ d_logits / len(labels)
+        d_W += np.outer(vector, d_logits) / len(labels)
+        d_b += d_logits / len(labels)
+    return d_vectors, d_W, d_b
+
+
 def phi(x):
     return math.erfc(-x / math.sqrt(2)) / 2
 
@@ -238,6 +254,11 @@ RIGHT = [
     ("12.d_logits", lambda z, i: bert_np.softmax(z) - np.eye(len(z))[i]),
     ("12.sgd", lambda p, g, rate: [a - rate * b for a, b in zip(p, g)]),
     ("12.adam", adam),
+    ("13.mean_pool", lambda x, m: [np.average(r, axis=0, weights=w)
+                                   for r, w in zip(x, m)]),
+    ("13.mean_pool", lambda x, m: np.array([r[w == 1].mean(axis=0)
+                                            for r, w in zip(x, m)])),
+    ("13.classifier", classifier), ("13.classifier_backward", classifier_backward),
     ("14.operations", lambda T, H, F: 8*T*H*H + 4*T*H*F + 4*T*T*H),
     ("14.padding", lambda n: (n.max() - n).sum() / n.max() / n.size),
 ]  # fmt: skip

@@ -1044,6 +1044,92 @@ class Adam12:
         return p - rate * mean / (np.sqrt(square) + 1e-8), m, v
 
 
+class MeanPool13:
+    exercise = "13.mean_pool"
+
+    def padding_counts(hidden, attention_mask):
+        return hidden.sum(axis=1) / hidden.shape[1]
+
+    def divided_by_the_longest(hidden, attention_mask):
+        real = attention_mask[..., None]
+        return (hidden * real).sum(axis=1) / attention_mask.shape[1]
+
+    def without_the_first(hidden, attention_mask):
+        real = attention_mask[:, 1:, None]
+        return (hidden[:, 1:] * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
+
+    def last_real_row(hidden, attention_mask):
+        return hidden[np.arange(len(hidden)), attention_mask.sum(axis=1) - 1]
+
+    def up_to_the_first_zero_(hidden, attention_mask):
+        n = [list(row).index(0) if 0 in row else len(row) for row in attention_mask]
+        return np.array([x[:k].sum(axis=0) / max(k, 1) for x, k in zip(hidden, n)])
+
+    def root_of_the_count(hidden, attention_mask):
+        real = attention_mask[:, :, None]
+        return (hidden * real).sum(axis=1) / np.sqrt(real.sum(axis=1))
+
+
+class Classifier13:
+    exercise = "13.classifier"
+
+    def no_bias(vectors, labels, W, b):
+        logits = vectors @ W
+        return logits, -np.log(softmax(logits)[np.arange(len(labels)), labels]).mean()
+
+    def overflows(vectors, labels, W, b):
+        logits = vectors @ W + b
+        sums = np.log(np.exp(logits).sum(axis=1))
+        return logits, (sums - logits[np.arange(len(labels)), labels]).mean()
+
+    def one_maximum_for_all_(vectors, labels, W, b):
+        logits = vectors @ W + b
+        sums = np.log(np.exp(logits - logits.max()).sum(axis=1)) + logits.max()
+        return logits, (sums - logits[np.arange(len(labels)), labels]).mean()
+
+    def first_label_of_all_(vectors, labels, W, b):
+        logits = vectors @ W + b
+        return logits, -np.log(softmax(logits)[:, labels[0]] + 1e-300).mean()
+
+    def binary_logarithm(vectors, labels, W, b):
+        logits = vectors @ W + b
+        z = logits - logits.max(axis=1, keepdims=True)
+        log_probs = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+        return logits, -log_probs[np.arange(len(labels)), labels].mean() / np.log(2)
+
+    def kept_a_little_from_zero_(vectors, labels, W, b):
+        logits = vectors @ W + b
+        probs = softmax(logits)[np.arange(len(labels)), labels]
+        return logits, -np.log(probs + 1e-30).mean()
+
+    def kept_from_zero(vectors, labels, W, b):
+        logits = vectors @ W + b
+        probs = softmax(logits)[np.arange(len(labels)), labels]
+        return logits, -np.log(np.maximum(probs, 1e-12)).mean()
+
+
+class ClassifierBackward13:
+    exercise = "13.classifier_backward"
+
+    def of_the_sum(vectors, labels, W, b):
+        d_logits = softmax(vectors @ W + b) - np.eye(len(b))[labels]
+        return d_logits @ W.T, vectors.T @ d_logits, d_logits.sum(axis=0)
+
+    def divided_by_the_labels(vectors, labels, W, b):
+        d_logits = (softmax(vectors @ W + b) - np.eye(len(b))[labels]) / len(b)
+        return d_logits @ W.T, vectors.T @ d_logits, d_logits.sum(axis=0)
+
+    def vectors_not_through_W(vectors, labels, W, b):
+        d_logits = (softmax(vectors @ W + b) - np.eye(len(b))[labels]) / len(labels)
+        return d_logits, vectors.T @ d_logits, d_logits.sum(axis=0)
+
+    def softmax_backward_once_more(vectors, labels, W, b):
+        probs = softmax(vectors @ W + b)
+        d_probs = (probs - np.eye(len(b))[labels]) / len(labels)
+        d_logits = probs * (d_probs - (d_probs * probs).sum(axis=1, keepdims=True))
+        return d_logits @ W.T, vectors.T @ d_logits, d_logits.sum(axis=0)
+
+
 class Operations14:
     exercise = "14.operations"
 
