@@ -12,7 +12,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ROOT / "notebooks"
-CELL_TIMEOUT = 120  # seconds
+CELL_TIMEOUT = 300  # seconds: on a busy machine, too
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # What `working` prints: it depends on whether an exercise is solved.
 WHOSE = re.compile(r"^\d\d\.\w+: (?:yours|the course's) runs here.*\n", re.MULTILINE)

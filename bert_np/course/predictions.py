@@ -587,4 +587,44 @@ PREDICTIONS = {
         "only together.",
         "last: binding",
     ),
+    "13.padding": Prediction(
+        0.56,
+        "27 of the 34 rows in the second mean are padding, which has hidden states "
+        "like any token.",
+        "naive mean, alone and in a batch: cosine 0.56",
+        0.1,
+    ),
+    "13.not": Prediction(
+        39,
+        "The vectors follow the topic first: the same thing with not is nearer than "
+        "the same judgement of another thing.",
+        "with 'not' is nearer: 39 of 40",
+        3,
+    ),
+    "13.random": Prediction(
+        0.68,
+        "Each word starts with a vector of its own, so a little of which words stand "
+        "in a text gets through even a random BERT.",
+        "random BERT    right on the test: 0.68",
+        0.06,
+    ),
+    "13.tuned": Prediction(
+        2.2,
+        "Most of what the task needs was in the frozen vectors.",
+        "gain 2.2 points",
+        1.5,
+    ),
+    "13.words": Prediction(
+        0.05,
+        "They ask three different questions, and one of the three hardly knows.",
+        "all three name the same word: 0.0",
+        0.05,
+    ),
+    "13.majority": Prediction(
+        0.81,
+        "Most words are nearly always of one kind, and the new ones are mostly nouns "
+        "and names.",
+        "majority tag right: 0.814",
+        0.05,
+    ),
 }
