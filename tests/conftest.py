@@ -2,8 +2,14 @@
 
 import pytest
 from browser import Browser, find_chromium
+from hypothesis import HealthCheck, settings
 
 from bert_np import BertError
+
+# How long an example takes depends on who else uses the machine.
+slow = [HealthCheck.too_slow]
+settings.register_profile("no times", deadline=None, suppress_health_check=slow)
+settings.load_profile("no times")
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from plotting.samples import random_probs
 
@@ -29,7 +29,6 @@ def test_a_difference_is_taken_between_partners():
     assert np.abs(whole.sum(axis=1)).max() < 1e-12
 
 
-@settings(deadline=None)
 @given(words, words)
 def test_partners_stand_in_order_and_each_has_one(tokens, others):
     pairs = align_tokens(tokens, others)

@@ -112,14 +112,14 @@ def legal(place):
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(place=places)
 def test_what_is_patched_from_the_same_run_changes_nothing(place):
     found = patched({legal(place): TRACE})
     assert np.array_equal(found, HIDDEN)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(place=places)
 def test_a_patch_and_its_parts_are_the_same(place):
     place = legal(place)

@@ -57,7 +57,7 @@ SIZES = [st.integers(1, n) for n in (4, 9, 20, 3)]
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.tuples(*SIZES), LENGTHS, st.integers(1, 4), st.booleans())
 def test_equal_over_sizes_lengths_masks_and_threads(sizes, lengths, threads, double):
     dtype, atol = (np.float64, 1e-12) if double else (np.float32, 1e-5)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import oracle
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_np import functional
@@ -50,7 +50,6 @@ def test_epsilon_is_inside_the_root():
     np.testing.assert_allclose(y, [-math.sqrt(0.5), math.sqrt(0.5)], rtol=1e-12)
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 1024),
     st.floats(-1e6, 1e6),

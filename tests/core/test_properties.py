@@ -40,7 +40,7 @@ def for_any_batch(test):
     """Run a test with many (lengths of rows, seed), on both paths and dtypes."""
     lengths = st.lists(st.integers(1, 9), min_size=1, max_size=4)
     test = given(lengths=lengths, seed=st.integers(0, 99))(test)
-    return PATHS(DTYPES(settings(max_examples=25, deadline=None)(test)))
+    return PATHS(DTYPES(settings(max_examples=25)(test)))
 
 
 def make_batch(lengths, seed, padding=0):

@@ -50,7 +50,7 @@ def golden_vocabulary():
     return tokens
 
 
-quick = settings(max_examples=60, deadline=None)
+quick = settings(max_examples=60)
 VOCABULARY = golden_vocabulary()
 UNCASED = Tokenizer.from_tokens(VOCABULARY)
 

@@ -150,7 +150,7 @@ def test_any_text_is_encoded_and_decoded_alike(minilm, rules, examples):
 
     words = st.lists(text, max_size=4)
 
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(
         st.tuples(text, st.none() | text) | st.tuples(words, st.none() | words),
         # Where no token is left to a text, HuggingFace returns none at all.
@@ -198,7 +198,7 @@ ADDED_TEXTS = st.lists(
 def test_added_tokens_are_cut_out_alike(rules, examples):
     import tokenizers
 
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(ADDED, ADDED_TEXTS | st.lists(ADDED_TEXTS, max_size=3), st.booleans())
     def run(added, text, flag):
         added = [t._replace(piece=t.content in PIECES) for t in added]

@@ -206,7 +206,7 @@ CASES = {
 @pytest.mark.parametrize("examples", [60, pytest.param(5000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("check", CASES)
 def test_a_right_answer_or_one_error(check, examples):
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(CASES[check])
     def run(case):
         check(case)

@@ -333,7 +333,7 @@ def assert_same_numbers(params, state):
 
 @pytest.mark.parametrize("examples", [40, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_is_loaded_here_is_what_transformers_loads(transformers, examples):
-    @settings(max_examples=examples, deadline=None)
+    @settings(max_examples=examples)
     @given(
         st.lists(STEPS, max_size=2),
         st.sampled_from(["bert.", "", "module.", "model."]),

@@ -29,7 +29,7 @@ WORDS = st.one_of(
     st.text(st.sampled_from("<>&\"'`=/-![]$\\{}ax "), max_size=20),
 )
 TOKENS = st.lists(WORDS, min_size=5, max_size=5)
-FEW = settings(max_examples=5, deadline=None)
+FEW = settings(max_examples=5)
 
 
 def table(tokens, title):

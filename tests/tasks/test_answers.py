@@ -51,7 +51,7 @@ def characters(words, i, j):
     return start, start + len(" ".join(words[i : j + 1]))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(WORDS, st.integers(1, 5), st.integers(6, 12), st.integers(0, 2))
 def test_the_best_span_of_all_windows_is_the_answer(words, longest, length, overlap):
     question, text = "the cat", " ".join(words)

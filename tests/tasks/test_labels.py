@@ -148,7 +148,7 @@ def test_labels_are_joined_as_the_regular_expression_says(labels):
     assert join_spans(text, words) == wanted
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.sampled_from(["the", "cats", "sat"]), min_size=1, max_size=30))
 def test_a_long_text_is_read_where_each_word_has_most_context(words):
     overlap, room = 4, CONFIG.max_position_embeddings - 2

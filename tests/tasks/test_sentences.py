@@ -54,7 +54,7 @@ def test_every_pooling_is_computed_over_the_real_tokens(pooling):
 TEXTS = st.lists(st.text("the cat s.", max_size=20), min_size=1, max_size=9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(TEXTS, st.integers(1, 12), st.integers(1, 9))
 def test_search_sorts_the_texts_by_their_cosine(texts, top_k, size):
     vectors = embed_sentences(texts, *TOY, max_length=12, batch_size=size)

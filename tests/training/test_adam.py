@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import random_params
 
@@ -60,7 +60,6 @@ def adam_of_one_number(p, grads, rate, beta1, beta2, eps, decay):
     return p
 
 
-@settings(deadline=None)
 @given(
     numbers=st.lists(st.floats(-10, 10), min_size=2, max_size=6),
     beta1=st.floats(0, 0.99),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_np import BertConfig, BertError
@@ -88,7 +88,6 @@ def test_wrong_files(tmp_path, text, options, message):
 # ------------------------------------------------------------------- split
 
 
-@settings(deadline=None)
 @given(
     texts=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30),
     share=st.floats(0, 0.99),
@@ -224,7 +223,6 @@ def test_wrong_examples(examples, task, message):
 # ----------------------------------------------------------------- batches
 
 
-@settings(deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 50), min_size=1, max_size=60),
     size=st.integers(1, 8),

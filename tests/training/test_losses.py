@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_np import BertError
@@ -23,7 +23,6 @@ def loss_of_row(row, label):
     return math.log(sum(math.exp(z) for z in row)) - row[label]
 
 
-@settings(deadline=None)
 @given(labels=LABELS, count=st.sampled_from([None, 10]), seed=st.integers(0, 99))
 def test_masked_cross_entropy_is_the_mean_over_the_labels(labels, count, seed):
     logits = np.random.default_rng(seed).normal(size=(len(labels), 4)) * 3

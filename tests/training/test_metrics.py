@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_np import BertError
@@ -24,7 +24,6 @@ def f1_of(pairs, k):
     return 2 * precision * recall / (precision + recall)
 
 
-@settings(deadline=None)
 @given(pairs=PAIRS)
 def test_f1_is_the_harmonic_mean_of_precision_and_recall(pairs):
     labels, predictions = zip(*pairs)

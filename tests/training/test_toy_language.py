@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bert_np.errors import BertError
@@ -75,7 +75,6 @@ def all_passages(grammar):
 TABLE = all_passages(SMALL)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(sorted({tokens for tokens, _ in TABLE})), st.integers(0, 15))
 def test_exact_distribution_equals_full_enumeration(tokens, choice):
     free = [i for i, token in enumerate(tokens) if token > MASK]
