@@ -627,4 +627,55 @@ PREDICTIONS = {
         "majority tag right: 0.814",
         0.05,
     ),
+    "14.rest": Prediction(
+        "more",
+        "Each of their steps goes over a whole array to do one operation on each "
+        "number. A product does hundreds on each number that it fetches.",
+        "softmax, GELU and norms: more than 10 % of the time",
+    ),
+    "14.heads": Prediction(
+        1,
+        "Each score is a sum over D = H / A numbers: A times as many scores, each A "
+        "times as short.",
+        "heads: 12, numbers in each:  32, operations: 25,165,824\n"
+        "heads:  1, numbers in each: 384, operations: 25,165,824",
+    ),
+    "14.bytes": Prediction(
+        0.5,
+        "A weight has 4 bytes and is used once: for one multiplication and one "
+        "addition.",
+        "tokens:   1, operations for each byte: 0.5",
+        0.05,
+    ),
+    "14.change": Prediction(
+        3,
+        "A step of a Python loop costs dozens of nanoseconds, and NumPy's loops take "
+        "a few for the same number. No other change comes near.",
+        "most: 3 no loop",
+        also=("no loop", "3 no loop"),
+    ),
+    "14.ignored": Prediction(
+        "neither",
+        "The mask changes scores that have already been computed. Every product, norm "
+        "and GELU still runs over every position.",
+        "the mask in plain bert ",
+    ),
+    "14.threads": Prediction(
+        "no",
+        "A part is computed in the same way whoever computes it, and no sum is "
+        "divided among parts.",
+        "one thread or two, the bits are the same: True",
+    ),
+    "14.divisions": Prediction(
+        16,
+        "Each query divides D = 32 numbers instead of T = 512.",
+        "16 times fewer",
+    ),
+    "14.longer": Prediction(
+        2.2,
+        "The maps take 24 T H² and only double; 4 T² H grows fourfold, but at these "
+        "lengths it is the small part.",
+        "256 to 512 tokens: 2.20 times the operations",
+        0.1,
+    ),
 }

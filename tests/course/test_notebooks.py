@@ -7,6 +7,7 @@ import pytest
 from bert_np.course.exercise import all_exercises, solved, stub
 from notebooks import (
     NOTEBOOKS,
+    ROOT,
     code_cells,
     execute,
     printed,
@@ -64,6 +65,25 @@ def test_every_exercise_is_in_its_chapter_with_its_task():
         assert [i for i in ids if EXERCISES[i].task not in text] == []
         found += ids
     assert found == list(EXERCISES)
+
+
+def rows_of(text):
+    """Each table row of a Markdown text by its first cell; the first if several."""
+    rows = re.findall(r"^\| *([^|]+?) *\|(.*)\|$", text, re.MULTILINE)
+    return {name: cells.split("|") for name, cells in reversed(rows)}
+
+
+def test_the_appendix_quotes_the_benchmarks():
+    readme = ROOT / "tests" / "tools" / "benchmarks" / "README.md"
+    measured = rows_of(readme.read_text(encoding="utf-8"))
+    cells = read(NOTEBOOKS / "14_appendix_fast.ipynb").cells
+    (text,) = (c.source for c in cells if "| ONNX Runtime |" in c.source)
+    quoted = rows_of(text)
+    header = [cell.strip() for cell in measured["(B, T)"]]
+    places = [header.index(name) for name in ("ONNX Runtime", "fast", "products")]
+    for name in ("1x16", "8x128", "1x512", "32x128 padded"):
+        medians = [measured[name][place].split()[0] for place in places]
+        assert [cell.strip() for cell in quoted[name]] == medians
 
 
 @pytest.mark.slow

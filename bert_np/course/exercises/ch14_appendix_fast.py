@@ -110,9 +110,9 @@ EXERCISES = (
         title="The operations of a layer",
         level=2,
         minutes=8,
-        task="Write `my_operations(T, H, F)`: how many multiplications and additions "
-        "the matrix products of one encoder layer take for one text of T tokens. "
-        "Count a product of (m, n) and (n, p) as 2 m n p. Leave out biases, "
+        task="Write `my_operations(T, H, F)`, which returns how many multiplications "
+        "and additions the matrix products of one encoder layer take for one text of "
+        "T tokens. Count a product of (m, n) and (n, p) as 2 m n p. Leave out biases, "
         "softmax, GELU and norms.",
         hints=(
             "Six linear maps: four of H x H, one of H x F, one of F x H; each token "
@@ -138,9 +138,9 @@ EXERCISES = (
         title="The share of padding",
         level=1,
         minutes=5,
-        task="Write `my_padding_share(lengths)`: texts of these lengths, an array "
-        "(B,), are padded to the longest of them. What share of all positions is "
-        "padding?",
+        task="A batch holds texts of these lengths, an array of shape (B,), and is "
+        "padded to the longest of them. Write `my_padding_share(lengths)`, which "
+        "returns the share of all positions that is padding.",
         hints=(
             "The batch has B rows of as many positions as the longest text has.",
             "1 minus the share of the real tokens: lengths.sum() over all positions.",
