@@ -20,6 +20,7 @@ import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -137,20 +138,21 @@ def _run(ids, segments, mask, prepared, config, return_attention, threads):
     A, D, N = config.num_attention_heads, config.head_size, int(lengths.sum())
     x, heads = np.empty((N, A * D), dtype), np.empty((N, 3, A, D), dtype)
     maps = [np.zeros((B, A, T, T), dtype) for _ in prepared["qkv"] if return_attention]
-    texts = [slice(end - n, end) for n, end in zip(lengths, np.cumsum(lengths))]
     parts = _parts(N)
+    pieces = [_pieces(lengths, part, A) for part in parts]
 
-    def embed_text(row):
-        here = np.s_[row : row + 1, : lengths[row]]
-        x[texts[row]] = embed(ids[here], segments[here], params["embeddings"], config)
+    def embed_some(piece):
+        here = piece.rows, slice(lengths[piece.rows.start])
+        some = embed(ids[here], segments[here], params["embeddings"], config)
+        x[piece.queries] = some.reshape(-1, A * D)
 
     with map_over_threads(len(parts), threads) as run_all:
-        list(run_all(embed_text, range(B)))
+        list(run_all(embed_some, _pieces(lengths, slice(0, N), A)))
         for layer, (weights, qkv) in enumerate(zip(params["layers"], prepared["qkv"])):
             list(run_all(partial(_project, x, heads, qkv), parts))
-            kept = maps[layer] if maps else [None] * B
-            finish = partial(_finish, x, heads, texts, kept, weights, config)
-            list(run_all(finish, parts))
+            kept = maps[layer] if maps else None
+            finish = partial(_finish, x, heads, kept, weights, config)
+            list(run_all(finish, parts, pieces))
     hidden = np.zeros((B, T, A * D), dtype)
     hidden[mask] = x
     return hidden, maps
@@ -167,19 +169,42 @@ def _parts(total):
     return list(map(slice, edges, edges[1:]))
 
 
+class Piece(NamedTuple):
+    """Some queries of a text, or all of neighbouring texts of one length."""
+
+    rows: slice  # of the batch
+    queries: slice  # of all tokens
+    keys: slice  # the whole texts
+
+
+def _pieces(lengths, part, A):
+    """Cut a part where texts begin; short ones of one length stay together."""
+    ends, pieces, start = np.cumsum(lengths), [], part.start
+    while start < part.stop:
+        first = last = int(np.searchsorted(ends, start, side="right"))
+        n, begin = lengths[first], ends[first] - lengths[first]
+        whole = start == begin
+        while whole and ends[last] + n <= part.stop and lengths[last + 1] == n:
+            if A * n * (ends[last] + n - begin) > BLOCK:  # scores in all
+                break
+            last += 1
+        stop = min(part.stop, ends[last])
+        rows, keys = slice(first, last + 1), slice(begin, ends[last])
+        pieces.append(Piece(rows, slice(start, stop), keys))
+        start = stop
+    return pieces
+
+
 def _project(x, heads, qkv, part):
     """Fill heads (N, 3, A, D) with the queries, keys and values of a part."""
     heads[part] = _linear(x[part], **qkv).reshape(heads[part].shape)
 
 
-def _finish(x, heads, texts, maps, params, config, part):
+def _finish(x, heads, maps, params, config, part, pieces):
     """The rest of an encoder layer for one part, written over its rows of x."""
     eps, context = config.layer_norm_eps, np.empty_like(heads[part, 0])  # (n, A, D)
-    for text, kept in zip(texts, maps):
-        queries = slice(max(text.start, part.start), min(text.stop, part.stop))
-        if queries.start < queries.stop:
-            here = context[_shift(queries, part.start)]
-            _attend(heads, queries, text, here, kept)
+    for piece in pieces:
+        _attend(heads, piece, context[_shift(piece.queries, part.start)], maps)
     context = context.reshape(x[part].shape)
     update = _linear(context, **params["attention"]["output"])
     attended = _add_and_norm(x[part], update, **params["attention_norm"], eps=eps)
@@ -238,28 +263,34 @@ def _gelu(x):
     return np.divide(x, y, out=y)
 
 
-def _attend(heads, queries, text, context, maps):
-    """Fill the context (n, A, D) of some queries of a text, and their maps if kept.
+def _attend(heads, piece, context, maps):
+    """Fill the context (n, A, D) of a piece, and its maps if they are kept.
 
-    Few heads at a time, so that their scores stay in the cache.
+    A long text's heads come one or a few at a time, so that their scores
+    stay in the cache.
     """
-    q = heads[queries, 0].swapaxes(0, 1)  # (A, n, D)
-    k, v = heads[text, 1:].transpose(1, 2, 0, 3)  # each (A, T, D)
-    rows, columns = _shift(queries, text.start), slice(text.stop - text.start)
-    step = max(1, BLOCK // (q.shape[1] * k.shape[1]))
-    for start in range(0, len(q), step):
-        some = slice(start, start + step)
-        kept = None if maps is None else maps[some, rows, columns]
-        _attend_in_cache(q[some], k[some], v[some], context[:, some], kept)
+    count, A, D = piece.rows.stop - piece.rows.start, *context.shape[1:]
+    q = heads[piece.queries, 0].reshape(count, -1, A, D).swapaxes(1, 2)
+    pairs = heads[piece.keys, 1:].reshape(count, -1, 2, A, D)
+    k, v = pairs.transpose(2, 0, 3, 1, 4)  # each (B, A, T, D), as q
+    context = context.reshape(count, -1, A, D).swapaxes(1, 2)
+    first, n, T = piece.queries.start - piece.keys.start, q.shape[2], k.shape[2]
+    step = max(1, BLOCK // (count * n * T))
+    for start in range(0, A, step):
+        some = np.s_[:, start : start + step]
+        kept = (
+            None if maps is None else maps[piece.rows][some][..., first : first + n, :T]
+        )
+        _attend_in_cache(q[some], k[some], v[some], context[some], kept)
 
 
 def _attend_in_cache(q, k, v, context, maps):
-    """Fill the context (n, A, D), and the maps (A, n, T) if they are kept."""
+    """Fill the context (B, A, n, D), and the maps (B, A, n, T) if they are kept."""
     scores = np.matmul(q, k.swapaxes(-1, -2), out=maps)
     scores -= scores.max(axis=-1, keepdims=True)
     np.exp(scores, out=scores)
-    total = scores.sum(axis=-1, keepdims=True)  # (A, n, 1)
-    gathered = np.matmul(scores, v, out=context.swapaxes(0, 1))
+    total = scores.sum(axis=-1, keepdims=True)  # (B, A, n, 1)
+    gathered = np.matmul(scores, v, out=context)
     gathered /= total  # D divisions per query, not T
     if maps is not None:
         scores /= total

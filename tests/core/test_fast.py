@@ -65,6 +65,27 @@ def test_equal_over_sizes_lengths_masks_and_threads(sizes, lengths, threads, dou
     assert_equal_at_real_tokens(params, config, batch(lengths), atol, threads=threads)
 
 
+@pytest.mark.parametrize("n", [1, 3, 60])
+def test_many_texts_of_one_length(n):
+    params, config = model(3, 7, 11, 2)
+    assert_equal_at_real_tokens(params, config, batch([70] + [n] * 90 + [2, n]), 1e-5)
+
+
+@given(LENGTHS, st.data())
+def test_pieces_hold_each_query_once_beside_all_keys_of_its_text(lengths, data):
+    ends = np.cumsum(lengths)
+    start, stop = sorted(data.draw(st.integers(0, int(ends[-1]))) for _ in range(2))
+    asked = []
+    for rows, queries, keys in fast._pieces(np.array(lengths), slice(start, stop), 2):
+        texts = range(len(lengths))[rows]
+        assert len({lengths[row] for row in texts}) == 1
+        assert keys == slice(ends[rows.start] - lengths[rows.start], ends[texts[-1]])
+        assert len(texts) == 1 or queries == keys
+        assert keys.start <= queries.start < queries.stop <= keys.stop
+        asked += range(queries.start, queries.stop)
+    assert asked == list(range(start, stop))
+
+
 @pytest.mark.parametrize("act", ["gelu", "gelu_new", "relu"])
 def test_equal_in_many_parts_and_for_every_activation(act):
     lengths = [512, 1, 300, 2, 60, 61, 62, 63, 64, 200]
