@@ -14,6 +14,7 @@ from unittest import mock
 
 import numpy as np
 from speed import make_batch
+from threadpoolctl import threadpool_limits
 
 import bert_np
 from bert_np import fast
@@ -80,6 +81,7 @@ def main():
     products(params["layers"][0]["attention"], prepared["qkv"][0], rounds)
     attention(rounds)
     activation(rounds)
+    tiles(rounds)
 
 
 def products(params, joined, rounds):
@@ -117,6 +119,22 @@ def activation(rounds):
         lambda: fast._gelu(x),
         rounds * 50,
     )
+
+
+def tiles(rounds):
+    """Not in fast.py: weights in tiles of 64 columns, for 16 tokens, BLAS alone."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((16, 768), dtype=np.float32)
+    W = rng.standard_normal((768, 3072), dtype=np.float32)
+    tiles = np.ascontiguousarray(W.reshape(768, -1, 64).swapaxes(0, 1))
+    y = np.empty((16, len(tiles), 64), np.float32)
+    with threadpool_limits(1, user_api="blas"):
+        report(
+            "(not used) weights in tiles, 16 tokens, in one thread",
+            lambda: x @ W,
+            lambda: np.matmul(x, tiles, out=y.swapaxes(0, 1)),
+            rounds * 20,
+        )
 
 
 if __name__ == "__main__":
