@@ -89,10 +89,11 @@ def review_methods(model, seed, with_all):
 
 def tag_methods(model, seed, with_all):
     """Yield the name of each method for the parts of speech, and its call."""
-    training, test = split_examples(
-        tagged_sentences(), 0.2, np.random.default_rng(seed)
-    )
-    given, settings = (training, test, np.random.default_rng(seed)), TAGGING
+    sentences = tagged_sentences()
+    training, test = split_examples(sentences, 0.2, np.random.default_rng(seed))
+    given = training, test, np.random.default_rng(seed)
+    names = sorted({tag for _, tags in sentences for tag in tags})  # some are rare
+    settings = {**TAGGING, "labels": names}
     yield "each word's most frequent tag", lambda: simple(majority_answers, *given[:2])
     yield "top two layers", lambda: tuned(model, *given, layers=2, **settings)
     if with_all:
