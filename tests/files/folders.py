@@ -139,17 +139,21 @@ def attempt(folder, home=None, **options):
     memory than its files do.
     """
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    limit = ROOM + 8 * size
     _outcome(folder, options)  # Python's own imports are done
-    WATCH.clear()
-    tracemalloc.start()
-    WATCH.on = True
-    try:
-        outcome = _outcome(folder, options)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        WATCH.on = False
-        tracemalloc.stop()
-    assert peak <= ROOM + 8 * size
+    for _ in range(3):  # a thread of another test may need memory meanwhile
+        WATCH.clear()
+        tracemalloc.start()
+        WATCH.on = True
+        try:
+            outcome = _outcome(folder, options)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            WATCH.on = False
+            tracemalloc.stop()
+        if peak <= limit:
+            break
+    assert peak <= limit
     home = os.path.realpath(home or folder) + os.sep
     for event, arguments in WATCH:
         if event == "open":
