@@ -68,4 +68,6 @@ def exercise_text(exercise):
     code = f"```python\n{solution_source(exercise)}\n```\n"
     told = "\n".join(f"- {mistake.message}" for mistake in exercise.mistakes)
     why = [f"{exercise.why}\n"] if exercise.why else []
-    return "\n".join([head, code, *why, "What the checker tells:\n", f"{told}\n"])
+    return "\n".join(
+        [head, code, *why, "Mistakes that the checker names:\n", f"{told}\n"]
+    )
