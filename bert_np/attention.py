@@ -125,7 +125,7 @@ def scaled_dot_product(
     """
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
     record(trace, scores=scores)
-    if visible is not None:
+    if visible is not None and not visible.all():
         hidden = np.finfo(scores.dtype).min
         if scores.min(initial=0) < hidden / 2:  # even -infinity stays above it
             scores = np.maximum(scores, hidden / 2)

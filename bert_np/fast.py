@@ -3,13 +3,16 @@
 The tricks, each with its time divided by the time without it (BERT-Base,
 two cores, `python tests/tools/benchmarks/tricks.py`):
 
-    0.56  padding is left out: 32 texts of 8 to 128 tokens
-    0.77  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
-    0.89  query, key and value in one product: of these products
-    0.65  division by the sums after the product with V: of this step
+    0.57  padding is left out: 32 texts of 8 to 128 tokens
+    0.93  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
+    0.97  the same for one text of 512 tokens
+    0.94  query, key and value in one product: of these products
+    0.74  division by the sums after the product with V: of this step
+    0.69  GELU by the logistic function: of this step
 
-Besides, additions and activations overwrite their input, and the activation
-goes block by block, so that its intermediate results stay in the cache.
+Besides, additions and activations overwrite their input. The activation goes
+block by block, and attention few heads or several short texts at a time, so
+that intermediate results stay in the cache and Python's loops are short.
 """
 
 import math
@@ -29,9 +32,10 @@ from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
-MOST_TOKENS = 256  # per part: its arrays stay in the cache
+MOST_TOKENS = 1024  # per part: with more, its arrays outgrow the cache
 FEWEST_TOKENS = 64  # per part: with fewer, BLAS is slow
-BLOCK = 2**15  # values per block: few enough to stay in the cache
+BLOCK = 2**18  # values of GELU at a time: with fewer, threads wait for Python's lock
+SCORES = 2**16  # of attention at a time: few enough to stay in the cache
 # u = z P(z²) with z = x / sqrt(2) is what `erf` takes tanh of. This is -2u / x.
 LOGISTIC_COEFFICIENTS = [
     np.float32(-math.sqrt(2) * coefficient / 2**power)
@@ -185,7 +189,7 @@ def _pieces(lengths, part, A):
         n, begin = lengths[first], ends[first] - lengths[first]
         whole = start == begin
         while whole and ends[last] + n <= part.stop and lengths[last + 1] == n:
-            if A * n * (ends[last] + n - begin) > BLOCK:  # scores in all
+            if A * n * (ends[last] + n - begin) > SCORES:  # scores in all
                 break
             last += 1
         stop = min(part.stop, ends[last])
@@ -231,8 +235,8 @@ def _add_and_norm(x, update, gamma, beta, eps):
     update += x
     for _ in range(2):  # as `centre` does
         update -= update.mean(axis=-1, keepdims=True)
-    variance = np.square(update).mean(axis=-1, keepdims=True)
-    update /= np.sqrt(variance + eps)
+    variance = np.einsum("nh,nh->n", update, update) / update.shape[1]
+    update /= np.sqrt(variance + eps)[:, None]
     update *= gamma
     update += beta
     return update
@@ -275,7 +279,7 @@ def _attend(heads, piece, context, maps):
     k, v = pairs.transpose(2, 0, 3, 1, 4)  # each (B, A, T, D), as q
     context = context.reshape(count, -1, A, D).swapaxes(1, 2)
     first, n, T = piece.queries.start - piece.keys.start, q.shape[2], k.shape[2]
-    step = max(1, BLOCK // (count * n * T))
+    step = max(1, SCORES // (count * n * T))
     for start in range(0, A, step):
         some = np.s_[:, start : start + step]
         kept = (

@@ -7,6 +7,7 @@ is returned by all but "transformers, sdpa".
 
 import os
 from functools import partial
+from unittest import mock
 
 import numpy as np
 
@@ -112,35 +113,31 @@ def export(folder, path):
 
 
 def products(folder):
-    """Only the matrix products of the fast path, in the same threads."""
-    from bert_np import load_pretrained
-    from bert_np.fast import _parts, map_over_threads
+    """Only the matrix products of the fast path, in the same threads.
+
+    Their results go where the fast path's go: q kᵀ to new memory for the maps.
+    """
+    from bert_np import fast, load_pretrained
 
     params, config = load_pretrained(folder)[:2]
-    layers = [
-        [
-            np.concatenate(
-                [layer["attention"][n]["W"] for n in ("query", "key", "value")], axis=1
-            ),
-            layer["attention"]["output"]["W"],
-            layer["ffn"]["inner"]["W"],
-            layer["ffn"]["outer"]["W"],
-        ]
-        for layer in params["layers"]
-    ]
+    prepared = fast.prepare(params, config)
     A, D = config.num_attention_heads, config.head_size
 
     def run(batch):
-        lengths = batch["mask"].sum(axis=1)
-        parts, ends = _parts(int(lengths.sum())), np.cumsum(lengths)
-        x = np.ones((ends[-1], A * D), np.float32)
+        (B, T), lengths = batch["mask"].shape, batch["mask"].sum(axis=1)
+        parts = fast._parts(int(lengths.sum()))
+        pieces = [fast._pieces(lengths, part, A) for part in parts]
+        x = np.ones((lengths.sum(), A * D), np.float32)
         heads = np.ones((len(x), 3, A, D), np.float32)
-        texts = list(zip(ends - lengths, ends))
-        with map_over_threads(len(parts)) as run_all:
-            for joined, *others in layers:
-                list(run_all(partial(project, x, joined), parts))
-                rest = partial(multiply, x, heads, texts, others)
-                list(run_all(rest, parts))
+        layers = list(zip(params["layers"], prepared["qkv"]))
+        maps = [np.zeros((B, A, T, T), np.float32) for _ in layers]
+        only_products = mock.patch.object(fast, "_attend_in_cache", attend)
+        with only_products, fast.map_over_threads(len(parts)) as run_all:
+            for kept, (layer, joined) in zip(maps, layers):
+                list(run_all(partial(project, x, joined["W"]), parts))
+                rest = partial(multiply, x, heads, kept, layer)
+                list(run_all(rest, parts, pieces))
+        return maps
 
     return run
 
@@ -150,17 +147,21 @@ def project(x, joined, part):
     x[part] @ joined
 
 
-def multiply(x, heads, texts, matrices, part):
+def multiply(x, heads, maps, params, part, pieces):
     """The products of a layer for one part of the tokens, after the first."""
-    for start, end in texts:
-        first, last = max(start, part.start), min(end, part.stop)
-        if first < last:
-            q = heads[first:last, 0].swapaxes(0, 1)
-            k, v = heads[start:end, 1:].transpose(1, 2, 0, 3)
-            q @ k.swapaxes(-1, -2) @ v
-    output, widen, narrow = matrices
-    x[part] @ output
-    x[part] @ widen @ narrow
+    from bert_np import fast
+
+    context = np.empty_like(heads[part, 0])
+    for piece in pieces:
+        place = fast._shift(piece.queries, part.start)
+        fast._attend(heads, piece, context[place], maps)
+    x[part] @ params["attention"]["output"]["W"]
+    x[part] @ params["ffn"]["inner"]["W"] @ params["ffn"]["outer"]["W"]
+
+
+def attend(q, k, v, context, maps):
+    """The two products of attention."""
+    np.matmul(np.matmul(q, k.swapaxes(-1, -2), out=maps), v, out=context)
 
 
 SIDES = {

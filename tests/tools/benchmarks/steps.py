@@ -27,7 +27,7 @@ STEPS = {
     "_linear": "linear maps and biases",
     "embed": "embeddings",
 }
-WORKLOADS = ("2x32", "8x128", "1x512", "32x128 padded")
+WORKLOADS = ("1x16", "2x32", "8x128", "1x512", "32x128 padded")
 
 
 def timed(name, seconds, lock):
