@@ -3,16 +3,17 @@
 The tricks, each with its time divided by the time without it (BERT-Base,
 two cores, `python tests/tools/benchmarks/tricks.py`):
 
-    0.57  padding is left out: 32 texts of 8 to 128 tokens
-    0.93  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
-    0.97  the same for one text of 512 tokens
-    0.94  query, key and value in one product: of these products
-    0.74  division by the sums after the product with V: of this step
-    0.69  GELU by the logistic function: of this step
+    0.58  padding is left out: 32 texts of 8 to 128 tokens
+    0.78  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
+    0.86  the same for one text of 512 tokens
+    0.86  query, key and value in one product: of these products
+    0.68  division by the sums after the product with V: of this step
+    0.72  GELU by the logistic function: of this step
 
-Besides, additions and activations overwrite their input. The activation goes
-block by block, and attention few heads or several short texts at a time, so
-that intermediate results stay in the cache and Python's loops are short.
+Besides, additions and activations overwrite their input. Attention takes few
+heads, or several short texts, at a time, so that intermediate results stay in
+the cache. GELU takes large blocks, and parts are large: threads whose steps are
+short wait for Python's lock.
 """
 
 import math
@@ -27,15 +28,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_np.functional import ACTIVATIONS, ERF_COEFFICIENTS, gelu
+from bert_np.functional import ACTIVATIONS, BLOCK, ERF_COEFFICIENTS, gelu
 from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
 MOST_TOKENS = 1024  # per part: with more, its arrays outgrow the cache
 FEWEST_TOKENS = 64  # per part: with fewer, BLAS is slow
-BLOCK = 2**18  # values of GELU at a time: with fewer, threads wait for Python's lock
-SCORES = 2**16  # of attention at a time: few enough to stay in the cache
+SCORES = 2**16  # at a time: few enough to stay in the cache
 # u = z P(z²) with z = x / sqrt(2) is what `erf` takes tanh of. This is -2u / x.
 LOGISTIC_COEFFICIENTS = [
     np.float32(-math.sqrt(2) * coefficient / 2**power)
