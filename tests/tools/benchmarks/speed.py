@@ -14,8 +14,8 @@ times    the ratio of each side's time to transformers with eager attention:
 memory   the highest memory of a process during its first batch (Linux)
 start    a new process until the picture of a sentence's attention is saved
 
---kernel names another kernel of NumPy's BLAS for this run (OpenBLAS only);
-its tables are printed and not written.
+--kernel names another kernel of NumPy's BLAS for this run (OpenBLAS only), as an
+older processor would run; its tables have places of their own in README.md.
 """
 
 import argparse
@@ -198,15 +198,16 @@ def main():
         return print_memory(arguments.worker, arguments.folder, arguments.memory)
     if arguments.worker:
         return work(arguments.worker, arguments.folder)
-    if arguments.kernel:
-        os.environ["OPENBLAS_CORETYPE"] = arguments.kernel  # the workers read it
+    kernel = arguments.kernel
+    if kernel and os.environ.get("OPENBLAS_CORETYPE") != kernel:
+        os.environ["OPENBLAS_CORETYPE"] = kernel  # read when NumPy is imported
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         make_folder(folder)
         for part in arguments.only:
             lines = PARTS[part](folder, arguments.rounds)
-            if not arguments.kernel:
-                write_table(part, lines)
+            write_table(f"{part}, {kernel}" if kernel else part, lines)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One training step here against the same step in PyTorch on the CPU.
 
-    python tests/tools/benchmarks/training_speed.py [WORK] [--steps 60]
+    python tests/tools/benchmarks/training_speed.py [WORK] [--steps 60] [--where]
 
 WORK is one of
     toy   pre-training with both heads: 3 layers of size 64, 96 x 30 tokens
@@ -18,15 +18,21 @@ one of its two kinds of attention; then the highest memory of each process
 (Linux only). "4 parts" are parts of the batch in threads, BLAS held to one;
 "1 part" leaves the threads to BLAS. On a machine that is never calm, --alone
 gives every side one thread and counts the seconds that it computed, not those
-that it waited. Needs torch and transformers.
+that it waited. --where prints instead which of this library's functions the
+time of a step goes to, on one core. Needs torch and transformers.
 """
 
 import argparse
+import cProfile
 import os
+import pstats
 import statistics
 import time
+from contextlib import suppress
+from unittest import mock
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 from turns import calm_rounds, rounds_of, start, stop, take_turns
 
 TOY = {
@@ -139,6 +145,38 @@ def fine_tuning_steps(work, parts, keep=True):
             if not keep:
                 batch["hidden"] = run_frozen(batch)
             run, _ = fine_tuning_step(run, batch, config, settings, 10**6, rng, run_all)
+
+
+PLACES = ("linear", "scaled_dot_product", "gelu", "layer_norm")
+
+
+def where_the_time_goes(work, steps):
+    """Print the share of some functions, forward and backward, on one core."""
+    profile, count = cProfile.Profile(), iter(range(steps))
+
+    def a_few_turns(clock):
+        profile.enable()
+        yield from count
+        profile.disable()
+        raise KeyboardInterrupt
+
+    function = pretraining_steps if work == "toy" else fine_tuning_steps
+    few = mock.patch(f"{__name__}.take_turns", a_few_turns)
+    with few, threadpool_limits(1, user_api="blas"), suppress(KeyboardInterrupt):
+        function(work, 1)
+    stats = pstats.Stats(profile)
+    shares = {
+        name: sum(
+            entry[3]  # seconds, those of functions called included
+            for (*_, function), entry in stats.stats.items()
+            if function.removesuffix("_backward") == name
+        )
+        / stats.total_tt
+        for name in PLACES
+    }
+    for name, share in shares.items():
+        print(f"{name:20} {share:4.0%}")
+    print(f"{'all else':20} {1 - sum(shares.values()):4.0%}")
 
 
 # ------------------------------------------------------------------ PyTorch
@@ -283,12 +321,15 @@ def main():
     parser.add_argument("work", nargs="?", default="toy", choices=SHAPES)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--where", action="store_true")
     parser.add_argument("--worker")
     arguments = parser.parse_args()
     work, sides = arguments.work, sides_of(arguments.work)
     if arguments.worker:
         function, *options = sides[arguments.worker]
         return function(work, *options)
+    if arguments.where:
+        return where_the_time_goes(work, arguments.steps)
     if arguments.alone:
         os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     rounds, memory = measure(work, arguments.steps)

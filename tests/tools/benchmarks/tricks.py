@@ -9,6 +9,7 @@ The docstrings of bert_np/fast.py quote these figures.
 
 import argparse
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from timeit import timeit
 from unittest import mock
@@ -88,6 +89,7 @@ def main():
     products(params["layers"][0]["attention"], prepared["qkv"][0], rounds)
     attention(rounds)
     activation(rounds)
+    blocks(rounds)
     tiles(rounds)
 
 
@@ -126,6 +128,26 @@ def activation(rounds):
         lambda: fast._gelu(x),
         rounds * 50,
     )
+
+
+def blocks(rounds):
+    """Large blocks: between two steps a thread waits for Python's lock."""
+    halves = np.random.default_rng(0).standard_normal((2, 2**20), dtype=np.float32)
+
+    def gelu_in(size):
+        def of(half):
+            for start in range(0, half.size, size):
+                fast._gelu(half[start : start + size])
+
+        list(pool.map(of, halves))
+
+    with ThreadPoolExecutor(2) as pool:
+        report(
+            "GELU in blocks of 2^18 values, not 2^15, in two threads",
+            lambda: gelu_in(2**15),
+            lambda: gelu_in(2**18),
+            rounds * 5,
+        )
 
 
 def tiles(rounds):
