@@ -21,6 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 COPIED = ["README.md", "bert_np/**/*.md", "tests/**/*.md", "notebooks/**/*.md"]
 COPIED += ["notebooks/*.ipynb", "notebooks/images/*", "notebooks/data/*"]
+COPIED += ["tests/tools/benchmarks/*.png"]
 # The rooms of the library in reading order; "" is what `bert_np` itself offers.
 ROOMS = ["", "files", "tasks", "analysis", "plotting", "training", "course", "web"]
 LIVE = '<a href="{}bert.html">the live page</a>'
