@@ -1,7 +1,7 @@
 """BERT-Base side by side: this library and what one would otherwise install.
 
     python tests/tools/benchmarks/speed.py [--rounds 15] [--kernel Haswell]
-        [--only times memory start]
+        [--keep-memory] [--only times memory start]
 
 Needs torch, transformers, onnx and onnxruntime beside requirements.txt. All
 sides load one random checkpoint and get the same batches; each is a process
@@ -15,7 +15,8 @@ memory   the highest memory of a process during its first batch (Linux)
 start    a new process until the picture of a sentence's attention is saved
 
 --kernel names another kernel of NumPy's BLAS for this run (OpenBLAS only), as an
-older processor would run; its tables have places of their own in README.md.
+older processor would run. --keep-memory lets no side give freed memory back to the
+system (glibc only). Tables of either have places of their own in README.md.
 """
 
 import argparse
@@ -41,6 +42,10 @@ WORKLOADS = ("1x16", "2x32", "8x128", "1x512", "32x128 padded")
 MEMORY_WORKLOADS = ("2x32", "1x512", "32x128")
 FEWEST = 5  # calm rounds that a median is taken of; with fewer, of all rounds
 SECONDS_PER_TURN = 0.3  # short batches run several times in a turn
+KEEP_MEMORY = {  # settings of glibc: freed memory stays with the process
+    "MALLOC_MMAP_THRESHOLD_": "1000000000",
+    "MALLOC_TRIM_THRESHOLD_": "4000000000",
+}
 PACKAGES = ("numpy", "torch", "transformers", "onnxruntime")
 
 
@@ -190,6 +195,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--kernel")
+    parser.add_argument("--keep-memory", action="store_true")
     parser.add_argument("--folder")
     parser.add_argument("--worker", choices=SIDES)
     parser.add_argument("--memory")
@@ -199,15 +205,17 @@ def main():
     if arguments.worker:
         return work(arguments.worker, arguments.folder)
     kernel = arguments.kernel
-    if kernel and os.environ.get("OPENBLAS_CORETYPE") != kernel:
-        os.environ["OPENBLAS_CORETYPE"] = kernel  # read when NumPy is imported
-        os.execv(sys.executable, [sys.executable, *sys.argv])
+    wanted = {"OPENBLAS_CORETYPE": kernel} if kernel else {}
+    wanted |= KEEP_MEMORY if arguments.keep_memory else {}
+    if wanted.items() - os.environ.items():  # they are read when a process starts
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | wanted)
+    kinds = [kernel] * bool(kernel) + ["memory kept"] * arguments.keep_memory
     print(machine(), flush=True)
     with tempfile.TemporaryDirectory() as folder:
         make_folder(folder)
         for part in arguments.only:
             lines = PARTS[part](folder, arguments.rounds)
-            write_table(f"{part}, {kernel}" if kernel else part, lines)
+            write_table(", ".join([part, *kinds]), lines)
 
 
 if __name__ == "__main__":
