@@ -17,7 +17,7 @@ SIZES = (
     "max_position_embeddings",
     "type_vocab_size",
 )
-# How one vector is made of a text, in the order in which several are joined.
+# How one vector is made from a text, in the order in which several are joined.
 POOLINGS = (
     "cls",
     "max",
@@ -32,7 +32,7 @@ PROBLEMS = (
     "multi_label_classification",
     "regression",
 )
-# How the classes begin of models that BERT's tensors would fit as well.
+# Beginnings of the class names of other models, whose tensors would fit BERT's.
 OTHER_CLASSES = (
     *("Roberta", "XLMRoberta", "Camembert", "Data2VecText", "Ernie", "Electra"),
     *("LayoutLM", "MegatronBert", "Splinter", "DistilBert", "Albert", "JinaBert"),
@@ -52,16 +52,15 @@ OPTIONAL = (
 SHIFTED_POSITIONS = ("roberta", "xlm-roberta", "camembert", "data2vec-text")
 # Keys of a config.json that are checked, though they are no fields.
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
+DECODER_KEYS = ("is_decoder", "add_cross_attention", "is_encoder_decoder")
+ALTERED_KEYS = ("pruned_heads", "quantization_config")
 CHECKED = (
     *LABEL_KEYS,
-    "is_encoder_decoder",
+    *DECODER_KEYS,
+    *ALTERED_KEYS,
     "model_type",
     "architectures",
-    "is_decoder",
-    "add_cross_attention",
     "position_embedding_type",
-    "pruned_heads",
-    "quantization_config",
     "embedding_size",
     "tokenizer_class",
 )
@@ -74,7 +73,7 @@ class BertConfig:
     Field names are those of HuggingFace's ``config.json``. A value that
     no BERT can have raises BertError. Four fields are not HuggingFace's:
 
-    - `pooling` says how embed_sentences makes one vector of a text;
+    - `pooling` says how embed_sentences makes one vector from a text;
       several ways are joined by "+", as in "cls+mean".
     - `labels` are the names of what the sequence or the token head tells
       apart, in the order of its logits: id2label as a tuple.
@@ -166,10 +165,10 @@ class BertConfig:
 
     @property
     def problem(self):
-        """The problem type, where problem_type is None too: one of PROBLEMS.
+        """One of PROBLEMS, also where problem_type is None.
 
-        A single label is then a number to be predicted, several exclude
-        each other; so HuggingFace's loss has it.
+        A single label then means a number to be predicted, and several
+        labels exclude each other, as in HuggingFace's loss.
         """
         if self.problem_type is not None:
             return self.problem_type
@@ -326,20 +325,20 @@ def _require_bert(values):
 
 
 def _why_not(model_type):
-    """What differs although names and shapes may look like BERT's."""
+    """Say what differs, although names and shapes may look like BERT's."""
     if model_type in SHIFTED_POSITIONS:
         return "Its tensors fit BERT's, but positions start at padding_idx + 1."
     return "Its tensors may fit BERT's, but it computes something else."
 
 
 def _refuse_other_architectures(values):
-    for key in ("is_decoder", "add_cross_attention", "is_encoder_decoder"):
+    for key in DECODER_KEYS:
         if values.get(key):
             _refuse(f"config {key}", values[key], "false: BERT is an encoder")
     kind = values.get("position_embedding_type", "absolute")
     if kind not in ("absolute", None):
         _refuse("config position_embedding_type", kind, "'absolute'")
-    for key in ("pruned_heads", "quantization_config"):
+    for key in ALTERED_KEYS:
         if values.get(key):
             _refuse(f"config {key}", values[key], "none: an unaltered BERT")
     size = values.get("embedding_size")
@@ -399,7 +398,7 @@ def _in_order(key, pairs):
 
 
 def _check_inverse(ids, labels):
-    """Refuse a label2id that says something else than id2label."""
+    """Refuse a label2id that contradicts id2label."""
     for label in [*labels, *ids] if ids else ():
         i = ids.get(label)
         if type(i) is not int or not 0 <= i < len(labels) or labels[i] != label:

@@ -3,6 +3,7 @@
 import re
 
 MESSAGE_LIMIT = 300
+NEAR = 0.82  # the similarity at which one name is taken for a misspelling of another
 
 
 def short(value, limit=60):
@@ -19,11 +20,11 @@ def short(value, limit=60):
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
-def did_you_mean(name, known, cutoff=0.82):
+def did_you_mean(name, known, cutoff=NEAR):
     """Return "; did you mean 'toy'?" for the nearest known name, or "".
 
-    Only letters and digits count, whatever their case. A dict gives for
-    each spelling what is suggested.
+    Only letters and digits count, whatever their case. If `known` is a
+    dict, it maps each spelling to the name that is suggested.
 
     >>> did_you_mean("Hidden-act", ["hidden_size", "hidden_act"])
     "; did you mean 'hidden_act'?"
@@ -40,7 +41,7 @@ def did_you_mean(name, known, cutoff=0.82):
 
 
 def require_bool(name, value):
-    """Refuse what is neither True nor False, such as "no", which is true."""
+    """Refuse what is neither True nor False, such as "no" (true in an if)."""
     if type(value) is not bool:
         raise BertError(f"{name} = {short(value)}, allowed: True or False")
 

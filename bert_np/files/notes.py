@@ -1,4 +1,4 @@
-"""What else a folder says: pooling, defaults, and what is left aside.
+"""What else a folder says: pooling, defaults, and what is ignored.
 
 A folder of sentence-transformers lists its modules in modules.json: the
 transformer, which lies in the folder itself; Pooling, in a folder of its
@@ -27,6 +27,7 @@ from bert_np.files.weights import (
 
 MODULES, POOLING = "modules.json", "1_Pooling"
 KNOWN = ("config.json", MODULES, POOLING, *TOKENIZER_FILES)
+VERY_NEAR = 0.93  # stricter than NEAR, for names that resemble each other
 OLD_KEYS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -62,7 +63,7 @@ def read_pooling(folder, config):
 
 
 def find_pooling(folder):
-    """Return (the place of the pooling, what it is or None if it is not there)."""
+    """Return (the folder of the pooling, the pooling or None if not there)."""
     place = _pooling_folder(folder)
     where = f"{place}/config.json"
     values = read_object(folder, where)
@@ -97,7 +98,7 @@ def _pooling_folder(folder):
 def _pooling(values, where):
     """Read the pooling's config.json, in its old or its new form."""
     for key in values.keys() - OLD_KEYS.keys() - {"pooling_mode"}:
-        near = did_you_mean(key, [*OLD_KEYS], 0.93)
+        near = did_you_mean(key, [*OLD_KEYS], VERY_NEAR)
         if near or (key.startswith("pooling_mode") and values[key]):
             raise BertError(f"{where} has the key {short(key)}, no known pooling{near}")
     modes = values.get("pooling_mode")
@@ -121,7 +122,7 @@ def _pooling(values, where):
 
 
 def note_config(values, config, notes):
-    """Note the defaults that were taken, and the keys of no use."""
+    """Note the defaults that were taken, and the keys that are ignored."""
     fields = [n for n in BertConfig.__dataclass_fields__ if n not in OPTIONAL]
     notes["defaults"] += [
         f"{name} = {getattr(config, name)!r}" for name in fields if name not in values
@@ -142,13 +143,13 @@ def refuse_misspelled(folder):
     """Refuse a file that is not read, but almost has the name of one that is."""
     absent = [n for n in (*KNOWN, INDEX) if not os.path.lexists(folder / n)]
     for name in few_names(folder):
-        near = did_you_mean(name, absent, 0.93) if name not in KNOWN else ""
+        near = "" if name in KNOWN else did_you_mean(name, absent, VERY_NEAR)
         if near:
             raise BertError(f"{name} is no file of a model{near} Rename or remove it")
 
 
 def note_other_files(folder, weights, notes):
-    """Note the files and folders that nobody reads; hidden ones go without."""
+    """Note the files and folders that are not read, except hidden ones."""
     used = {*KNOWN, *weights} | ({INDEX} if WEIGHTS not in weights else set())
     names = [name for name in few_names(folder) if name not in used | {"2_Normalize"}]
     marks = ["/" if os.path.isdir(folder / name) else "" for name in names]

@@ -4,7 +4,7 @@
 // is x[t * H + i]. The batch has one text. W is kept as the file has it,
 // (out, in): its row o is column o of minimal.py's W. What the page shows besides
 // the results is returned too, and `changes` are what a reader may do to the
-// model: let heads be off, and divide all scores by a temperature.
+// model: switch heads off, and divide all scores by a temperature.
 "use strict";
 
 const NO_CHANGES = { temperature: 1, off: new Set() };

@@ -35,6 +35,32 @@ function show(names) {
   return cut.join(", ") + (names.length > 5 ? ", ..." : "");
 }
 
+// "; did you mean 'toy'?" for the nearest known name, or "": see errors.py.
+function didYouMean(name, known, least = CONSTANTS.near) {
+  const plain = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
+  const found = known.map((meant) => [similarity(plain(meant), plain(name)), meant])
+    .sort(([a, x], [b, y]) => b - a || (plain(x) < plain(y) ? 1 : -1))[0];
+  return found?.[0] >= least ? `; did you mean ${short(found[1])}?` : "";
+}
+
+const similarity = (a, b) => 2 * matching(a, b) / (a.length + b.length);
+
+// As in Python's difflib: the longest common part, then the same on both sides of it.
+function matching(a, b) {
+  let most = 0, atA = 0, atB = 0;
+  for (let i = 0; i < a.length; i++)
+    for (let j = 0; j < b.length; j++) {
+      let n = 0;
+      while (i + n < a.length && a[i + n] === b[j + n]) n++;
+      if (n > most) [most, atA, atB] = [n, i, j];
+    }
+  return most && most + matching(a.slice(0, atA), b.slice(0, atB))
+    + matching(a.slice(atA + most), b.slice(atB + most));
+}
+
+const beginsWith = (value, beginnings) => typeof value === "string"
+  && beginnings.some((beginning) => value.startsWith(beginning));
+
 const shapeText = (shape) =>
   `(${shape.join(", ")}${shape.length === 1 ? "," : ""})`;
 
@@ -44,10 +70,11 @@ function refuse(name, value, allowed) {
 
 // ------------------------------------------------------------------- the whole
 
-// files: a Map from a file's name to what has text() and arrayBuffer(), as a File has.
+// files: a Map from a file's name to an object with arrayBuffer(), such as a File.
 async function openModel(files, name) {
   const values = await readJson(files, "config.json");
   const config = readConfig(values);
+  refuseMisspelledFiles([...files.keys()]);
   const tokenizer = await readTokenizer(files, values);
   checkAgrees(tokenizer, config);
   const weights = await readWeights(files);
@@ -57,8 +84,18 @@ async function openModel(files, name) {
 }
 
 function fileOf(files, name) {
-  if (!files.has(name)) throw new BertError(`${name} is missing in the folder`);
+  if (!files.has(name)) throw new BertError(`${name} is missing from the folder`);
   return files.get(name);
+}
+
+function refuseMisspelledFiles(names) {
+  const absent = CONSTANTS.modelFiles.filter((name) => !names.includes(name));
+  for (const name of names) {
+    const isKnown = CONSTANTS.modelFiles.includes(name);
+    const near = isKnown ? "" : didYouMean(name, absent, CONSTANTS.veryNear);
+    if (near)
+      throw new BertError(`${name} is no file of a model${near} Rename or remove it`);
+  }
 }
 
 async function readText(files, name) {
@@ -73,11 +110,31 @@ async function readText(files, name) {
 }
 
 async function readJson(files, name) {
-  const text = await readText(files, name);
+  return parseJson(await readText(files, name), name);
+}
+
+function parseJson(text, source) {
   try {
-    return JSON.parse(text);
+    const values = JSON.parse(text);
+    refuseKeysGivenTwice(text, source);
+    return values;
   } catch (error) {
-    throw new BertError(`${name}: not valid JSON (${error.message})`);
+    if (error instanceof BertError) throw error;
+    throw new BertError(`${source}: not valid JSON (${error.message})`);
+  }
+}
+
+function refuseKeysGivenTwice(text, source) { // of which JSON.parse keeps the last
+  const open = []; // for each object that is not yet closed, a Set of its keys
+  const parts = text.matchAll(/("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}]/g);
+  for (const [part, string, colon] of parts) {
+    if (part === "{") open.push(new Set());
+    if (part === "}") open.pop();
+    if (!colon) continue;
+    const key = JSON.parse(string), keys = open.at(-1);
+    if (keys.has(key))
+      throw new BertError(`${source}: the key ${repr(key.slice(0, 80))} appears twice`);
+    keys.add(key);
   }
 }
 
@@ -88,10 +145,7 @@ function readConfig(values) {
     refuse("config", values, "a JSON object");
   requireBert(values);
   refuseOtherArchitectures(values);
-  const missing = CONSTANTS.sizes.filter((size) =>
-    size !== "type_vocab_size" && !Object.hasOwn(values, size));
-  if (missing.length)
-    throw new BertError(`config lacks ${missing.join(", ")}: a file must give each size`);
+  requireSizes(values);
   const config = { ...CONSTANTS.defaults };
   for (const field of Object.keys(config))
     if (Object.hasOwn(values, field)) config[field] = values[field];
@@ -99,50 +153,76 @@ function readConfig(values) {
   return config;
 }
 
-function requireBert({ model_type, architectures }) {
-  if (model_type === "bert") return;
-  if (model_type !== undefined && model_type !== null) {
-    const why = CONSTANTS.shiftedPositions.includes(model_type)
-      ? "Its tensors fit BERT's, but positions start at padding_idx + 1."
-      : "Its tensors may fit BERT's, but it computes something else.";
-    throw new BertError(
-      `config model_type = ${short(model_type)}, allowed: 'bert'. ${why}`);
-  }
-  if (!String(architectures?.[0]).startsWith("Bert"))
+function requireBert({ model_type = null, architectures }) {
+  const names = Array.isArray(architectures) ? architectures : [architectures];
+  const isOther = names.some((name) => beginsWith(name, CONSTANTS.otherClasses));
+  if (model_type === "bert" && isOther)
+    throw new BertError(`config model_type = 'bert', but architectures = ${short(names)}; `
+      + "correct the wrong one");
+  if (model_type !== null && model_type !== "bert")
+    throw new BertError(`config model_type = ${short(model_type)}, allowed: 'bert'. `
+      + whyNot(model_type));
+  if (model_type === null && !beginsWith(names[0], ["Bert"]))
     throw new BertError("config has no model_type, and architectures = "
       + `${short(architectures)} does not begin with a Bert class; `
       + 'if it is a BERT, add "model_type": "bert"');
 }
 
+function whyNot(model_type) {
+  return CONSTANTS.shiftedPositions.includes(model_type)
+    ? "Its tensors fit BERT's, but positions start at padding_idx + 1."
+    : "Its tensors may fit BERT's, but it computes something else.";
+}
+
 function refuseOtherArchitectures(values) {
-  const isSet = (value) => Array.isArray(value) ? value.length
-    : value && typeof value === "object" ? Object.keys(value).length : value;
-  for (const key of ["is_decoder", "add_cross_attention"])
-    if (values[key]) refuse(`config ${key}`, values[key], "false: BERT is an encoder");
+  const isSet = (value) => value && typeof value === "object"
+    ? Object.keys(value).length : value; // an empty list or object is false in Python
+  for (const key of CONSTANTS.decoderKeys)
+    if (isSet(values[key])) refuse(`config ${key}`, values[key], "false: BERT is an encoder");
   const kind = values.position_embedding_type ?? "absolute";
   if (kind !== "absolute") refuse("config position_embedding_type", kind, "'absolute'");
-  for (const key of ["pruned_heads", "quantization_config"])
+  for (const key of CONSTANTS.alteredKeys)
     if (isSet(values[key])) refuse(`config ${key}`, values[key], "none: an unaltered BERT");
-  const size = values.embedding_size ?? values.hidden_size;
-  if (size !== values.hidden_size)
+  const { embedding_size: size = null, hidden_size = CONSTANTS.defaults.hidden_size } = values;
+  if (size !== null && size !== hidden_size)
     refuse("config embedding_size", size, "the same as hidden_size");
 }
 
+// A misspelled key would leave a default where the file means something else.
+function requireSizes(values) {
+  const { configKeys, labelKeys, sizes } = CONSTANTS;
+  const absent = configKeys.filter((key) => !Object.hasOwn(values, key));
+  const meant = absent.filter((key) => !labelKeys.includes(key)); // old: _num_labels
+  for (const key of Object.keys(values)) {
+    const near = configKeys.includes(key) ? "" : didYouMean(key, meant);
+    if (near) throw new BertError(`config has the key ${short(key)}${near}`);
+  }
+  const missing = sizes.filter((size) => size !== "type_vocab_size" && absent.includes(size));
+  if (missing.length)
+    throw new BertError(`config lacks ${missing.join(", ")}: a file must give each size`);
+}
+
 function checkConfig(config) {
+  checkSizes(config);
+  const { hidden_act, layer_norm_eps: eps, tie_word_embeddings: isTied } = config;
+  const activations = Object.keys(CONSTANTS.activations);
+  if (!activations.includes(hidden_act))
+    refuse("hidden_act", hidden_act, `one of ${activations.join(", ")}`);
+  if (typeof eps !== "number" || !(eps > 0 && eps < 1))
+    refuse("layer_norm_eps", eps, "0 < eps < 1");
+  if (typeof isTied !== "boolean") refuse("tie_word_embeddings", isTied, "True or False");
+  const { pad_token_id: pad, vocab_size } = config;
+  if (pad !== null && !(Number.isInteger(pad) && pad >= 0 && pad < vocab_size))
+    refuse("pad_token_id", pad, `None or an int in 0..${vocab_size - 1}`);
+}
+
+function checkSizes(config) {
   for (const size of CONSTANTS.sizes)
     if (!Number.isInteger(config[size]) || config[size] < 1)
       refuse(size, config[size], "an int >= 1");
   if (config.hidden_size % config.num_attention_heads)
     throw new BertError(`num_attention_heads = ${config.num_attention_heads} must divide `
       + `hidden_size = ${config.hidden_size}`);
-  if (!Object.hasOwn(CONSTANTS.activations, config.hidden_act))
-    refuse("hidden_act", config.hidden_act,
-      `one of ${Object.keys(CONSTANTS.activations).join(", ")}`);
-  if (typeof config.tie_word_embeddings !== "boolean")
-    refuse("tie_word_embeddings", config.tie_word_embeddings, "True or False");
-  const eps = config.layer_norm_eps;
-  if (typeof eps !== "number" || !(eps > 0 && eps < 1))
-    refuse("layer_norm_eps", eps, "0 < eps < 1");
 }
 
 // ------------------------------------------------------- the tokenizer's files
@@ -152,9 +232,7 @@ async function readTokenizer(files, values) {
   const { vocab: vocabFile, settings: settingsFile, whole: wholeFile } =
     CONSTANTS.tokenizerFiles;
   const settings = await optional(settingsFile), whole = await optional(wholeFile);
-  const kind = settings.tokenizer_class ?? values.tokenizer_class ?? null;
-  if (!CONSTANTS.tokenizerClasses.includes(kind))
-    refuse("tokenizer_class", kind, "a WordPiece tokenizer as BERT's");
+  checkTokenizerClass({ [settingsFile]: settings, "config.json": values });
   if (files.has(wholeFile)) requireWordPiece(whole, wholeFile);
   const tokens = files.has(vocabFile) || !files.has(wholeFile)
     ? readVocab(await readText(files, vocabFile))
@@ -167,7 +245,30 @@ async function readTokenizer(files, values) {
       rules[rule] = whole.normalizer[rule];
     if (Object.hasOwn(settings, old)) rules[rule] = settings[old];
   }
-  return { ...rules, tokens, vocab: numberTokens(tokens, source) };
+  const vocab = numberTokens(tokens, source);
+  checkIds(vocab, values);
+  return { ...rules, tokens, vocab };
+}
+
+function checkTokenizerClass(sources) { // a file's name -> what the file says
+  const said = Object.entries(sources).map(([name, values]) => [values.tokenizer_class, name])
+    .filter(([kind]) => kind !== undefined && kind !== null);
+  const other = said.filter(([kind]) => !CONSTANTS.tokenizerClasses.includes(kind));
+  const both = said.map(([kind, name]) => `${short(kind)} in ${name}`).join(" but ");
+  if (other.length && other.length < said.length)
+    throw new BertError(`tokenizer_class = ${both}; correct the wrong one`);
+  if (other.length)
+    refuse("tokenizer_class", other[0][0], "a WordPiece tokenizer as BERT's");
+}
+
+// The ids of [UNK], [CLS], [SEP] and [MASK] in config.json; checkAgrees compares [PAD]'s.
+function checkIds(vocab, values) {
+  CONSTANTS.specialTokens.forEach((token, i) => {
+    const key = `${CONSTANTS.roles[i]}_id`, id = vocab.get(token), said = values[key] ?? id;
+    if (said !== id && key !== "pad_token_id")
+      throw new BertError(`config.json: ${key} gives ${short(token)} the id ${short(said)}, `
+        + `but the vocabulary ${id}`);
+  });
 }
 
 function readVocab(text) { // split at line feeds alone, as vocab.txt is written
@@ -230,12 +331,7 @@ async function readWeights(files) {
   const length = size < 8 ? 0 : Number(new DataView(buffer).getBigUint64(0, true));
   if (start[8] !== 0x7b || length > Math.min(size - 8, CONSTANTS.maxHeader))
     throw new BertError(`${name} ${whatIs(start, length, size)}`);
-  let header;
-  try {
-    header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  } catch {
-    throw new BertError(`${name}: not valid JSON in its header`);
-  }
+  const header = parseJson(new TextDecoder().decode(new Uint8Array(buffer, 8, length)), name);
   delete header.__metadata__;
   const ends = Object.values(header).map((entry) => entry.data_offsets?.[1]);
   const announced = 8 + length + Math.max(0, ...ends);
@@ -253,7 +349,7 @@ function refuseOtherWeights(names, wanted, index) {
   const first = other.find((n) => n.startsWith("pytorch_model")) ?? other[0];
   if (first) throw new BertError(`${first.slice(0, 32)} cannot be read, only ${wanted}: `
     + "the Python library says how to convert it");
-  throw new BertError(`${wanted} is missing in the folder`);
+  throw new BertError(`${wanted} is missing from the folder`);
 }
 
 function whatIs(start, length, size) {
@@ -288,15 +384,14 @@ function placeTensors(header, config) {
 function standardNames(found) {
   const names = new Map(), prefixes = new Map(), spellings = new Map();
   const body = RegExp(`^(?:${CONSTANTS.body})$`, "s");
-  const startsWith = (name, begins) => begins.some((begin) => name.startsWith(begin));
   for (const name of found) {
-    const match = startsWith(name, CONSTANTS.unused) ? null : name.match(body);
+    const match = beginsWith(name, CONSTANTS.unused) ? null : name.match(body);
     let standard = match ? match[2] : name;
     if (match) prefixes.set(match[1], name);
     for (const [old, today] of Object.entries(CONSTANTS.oldNorm)) {
       const isOld = standard.endsWith(old);
       if (!isOld && !standard.endsWith(today)
-        || startsWith(name, CONSTANTS.otherHeads)) continue;
+        || beginsWith(name, CONSTANTS.otherHeads)) continue;
       spellings.set(isOld, name);
       standard = standard.slice(0, -(isOld ? old : today).length) + today;
     }
@@ -352,7 +447,7 @@ function requireComplete(header, places, wanted, layers, asked) {
   const why = layers === asked ? ""
     : `config.json has ${asked} layers, the weights ${layers}; `;
   const unknown = Object.keys(header).filter((name) => !places.has(name)
-    && !CONSTANTS.unused.some((begin) => name.startsWith(begin)));
+    && !beginsWith(name, CONSTANTS.unused));
   if (unknown.length)
     throw new BertError(`${why}unknown tensors ${show(unknown)}`
       + (why ? "" : ": another architecture than BERT"));

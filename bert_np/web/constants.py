@@ -4,9 +4,18 @@ import string
 
 import numpy as np
 
-from bert_np.config import SHIFTED_POSITIONS, SIZES, BertConfig
-from bert_np.errors import MESSAGE_LIMIT
-from bert_np.files import checkpoint, vocabulary, weights
+from bert_np.config import (
+    ALTERED_KEYS,
+    CHECKED,
+    DECODER_KEYS,
+    LABEL_KEYS,
+    OTHER_CLASSES,
+    SHIFTED_POSITIONS,
+    SIZES,
+    BertConfig,
+)
+from bert_np.errors import MESSAGE_LIMIT, NEAR
+from bert_np.files import checkpoint, notes, vocabulary, weights
 from bert_np.functional import ACTIVATIONS, ERF_COEFFICIENTS
 from bert_np.parameters import parameter_shapes
 from bert_np.tokenizer import CJK_BLOCKS, MAX_WORD_LENGTH, SPECIAL_TOKENS, Tokenizer
@@ -25,18 +34,17 @@ def page_constants():
     dict
         Names as the JavaScript uses them.
     """
-    return mathematics() | tokenizer_rules() | checkpoint_rules()
+    return mathematics() | config_rules() | tokenizer_rules() | checkpoint_rules()
 
 
 def mathematics():
-    """Return erf's coefficients, the activations, and what hides a score."""
+    """Return the constants of the forward pass and of its config."""
     return {
         "erfCoefficients": ERF_COEFFICIENTS,
         "activations": {name: f.__name__ for name, f in ACTIVATIONS.items()},
         "hidden": float(np.finfo(np.float32).min),
         "sizes": SIZES,
         "defaults": default_config(),
-        "shiftedPositions": SHIFTED_POSITIONS,
     }
 
 
@@ -45,6 +53,19 @@ def default_config():
     names = (*SIZES, "hidden_act", "layer_norm_eps", "pad_token_id")
     config = BertConfig()
     return {name: getattr(config, name) for name in (*names, "tie_word_embeddings")}
+
+
+def config_rules():
+    """Return the keys of a config.json, and what tells other architectures."""
+    return {
+        "configKeys": [*BertConfig.__dataclass_fields__, *CHECKED],
+        "labelKeys": ["labels", *LABEL_KEYS],
+        "decoderKeys": DECODER_KEYS,
+        "alteredKeys": ALTERED_KEYS,
+        "otherClasses": OTHER_CLASSES,
+        "shiftedPositions": SHIFTED_POSITIONS,
+        "near": NEAR,
+    }
 
 
 def tokenizer_rules():
@@ -60,6 +81,7 @@ def tokenizer_rules():
             "settings": vocabulary.SETTINGS,
         },
         "tokenizerClasses": vocabulary.CLASSES,
+        "roles": vocabulary.ROLES,
         "tokenizerOptions": vocabulary.OPTIONS,
         "tokenizerDefaults": {
             name: Tokenizer.__dataclass_fields__[name].default
@@ -82,6 +104,8 @@ def checkpoint_rules():
         "otherHeads": checkpoint.OTHER_HEADS,
         "weights": weights.WEIGHTS,
         "weightsIndex": weights.INDEX,
+        "modelFiles": [*notes.KNOWN, weights.INDEX],
+        "veryNear": notes.VERY_NEAR,
         "maxHeader": weights.MAX_HEADER,
         "floats": list(weights.FLOATS),
         "integers": list(weights.INTEGERS),

@@ -15,10 +15,10 @@ PASSAGES = 200  # from which the examples and their heads are taken
 # What each skill of the toy language asks, in words.
 QUESTIONS = {
     "agreement": "The verb agrees with a noun that is not the nearest one.",
-    "pronoun": "The pronoun is that of the person named before.",
-    "copy": "The word was said before.",
+    "pronoun": "The pronoun stands for the person named before it.",
+    "copy": "The word has appeared before.",
     "binding": "The colour belongs to one of two things.",
-    "order": "Who did it, and to whom it was done.",
+    "order": "Who did it, and to whom?",
 }
 # For a model of real English.
 GENERAL = [
@@ -85,7 +85,7 @@ def toy_example(probe, batch, grammar):
     ids[probe.position] = MASK
     allowed = " or ".join(grammar.tokens[i] for i in probe.answers[:4])
     texts = name_texts(ids, grammar)
-    hint = f"{QUESTIONS[probe.skill]} The language allows: {allowed}."
+    hint = f"{QUESTIONS[probe.skill]} The toy language allows: {allowed}."
     return {"name": probe.skill, "hint": hint, **texts}
 
 

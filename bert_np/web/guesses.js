@@ -56,7 +56,7 @@ function drawBar(list, word, p, before) {
 function drawPair(box) {
   const follows = ({ pooled }) => softmax(nextSentenceLogits(pooled, model.params))[0];
   const [p, before] = [follows(shown.result), follows(shown.plain)];
-  make("p", box, { className: "which", textContent: "Does the second sentence follow?" });
+  make("p", box, { className: "which", textContent: "Does the second sentence follow the first?" });
   const list = make("ol", box, { className: "bars",
     attributes: { "aria-label": `the second sentence follows: ${p.toFixed(2)}` } });
   drawBar(list, "follows", p, before);
@@ -71,7 +71,7 @@ function changeInWords() {
     / Math.sqrt(dot(x, t * H, x, t * H, H) * dot(y, t * H, y, t * H, H)));
   const mean = cosines.reduce((sum, c) => sum + c, 0) / T;
   const least = cosines.indexOf(Math.min(...cosines));
-  return "A line marks where a bar was without the changes. Cosine of the final hidden "
+  return "A line marks where each bar ended without the changes. Cosine of the final hidden "
     + `states with and without them: mean ${mean.toFixed(3)}, smallest `
     + `${cosines[least].toFixed(3)} at “${shown.tokens[least]}”.`;
 }

@@ -36,7 +36,7 @@ function drawProducts(box, q, k) {
   const products = q.map((value, d) => value * k[d]), sum = dot(q, 0, k, 0, q.length);
   const part = stepBox(box, 1, "Multiply and add", "The query vector of ",
     coloured(state.query, "query"), " and the key vector of ", coloured(state.key, "key"),
-    ` have D = ${q.length} numbers each in this head. Multiply them place by place.`);
+    ` have D = ${q.length} numbers each in this head. Multiply them number by number.`);
   drawVectors(part, { "query q": q, "key k": k, "product": products });
   make("p", part, { className: "result" }).append(
     "Sum of the products, q · k = ", strong(signed(sum, 3)));
@@ -45,8 +45,8 @@ function drawProducts(box, q, k) {
 function drawScale(box, score, D) {
   const { temperature } = state, root = Math.sqrt(D);
   const raw = score * temperature * root, isWarm = temperature !== 1;
-  const part = stepBox(box, 2, "Divide by √D", "A sum of D products spreads like √D, so it is ",
-    `divided by √${D} = ${root.toFixed(3)}`,
+  const part = stepBox(box, 2, "Divide by √D", "The spread of a sum of D products grows like √D, ",
+    `so the sum is divided by √${D} = ${root.toFixed(3)}`,
     isWarm ? `, and here by the temperature ${temperature.toFixed(2)} too.` : ".");
   make("p", part, { className: "result" }).append(
     `${signed(raw, 3)} / ${root.toFixed(3)}${isWarm ? ` / ${temperature.toFixed(2)}` : ""} = `,
@@ -56,7 +56,7 @@ function drawScale(box, score, D) {
 function drawSoftmax(box, scores, row) {
   const isSeen = (t) => !state.hidden.has(t), seen = scores.filter((_, t) => isSeen(t));
   const largest = Math.max(...seen.length ? seen : [0]);
-  const part = stepBox(box, 3, "Softmax over the row", "The same for every key gives ",
+  const part = stepBox(box, 3, "Softmax over the row", "Doing this for every key gives ",
     coloured(state.query, "query"), ` its row of scores. Subtract the largest, ${
       signed(largest, 3)}, take exp, and divide by the sum: the row sums to 1. A score `,
     "counts only against the other scores of its row.");

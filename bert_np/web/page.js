@@ -3,7 +3,7 @@
 
 let model; // what openModel returns
 let shown; // the text that the page shows, and the model's results for it
-let lastPass = 0, lastWork = 1; // milliseconds, and what took them
+let lastPass = 0, lastWork = 1; // milliseconds of the last run, and its size
 const state = { text: "", pair: "", layer: 0, head: 0, query: 0, key: 0,
   rowFrom: 0, columnFrom: 0, picked: [], off: new Set(), hidden: new Set(), temperature: 1 };
 
@@ -59,7 +59,7 @@ function encodeText() {
   if (length > limit)
     throw new BertError(`The text has ${length} tokens, allowed: at most ${limit}.`);
   if (state.pair.trim() && model.config.type_vocab_size < 2)
-    throw new BertError("This model knows one segment, so it takes no pair.");
+    throw new BertError("This model has only one segment, so it cannot take a pair.");
   return found;
 }
 
@@ -271,7 +271,7 @@ function readAddress() {
   const wanted = items.get("model") ?? "";
   if (wanted !== (model.isBuiltIn ? "" : model.name))
     report(`This address was made with the model ${wanted || DATA.model.name}; `
-      + `you see ${model.name}.`);
+      + `this page now runs ${model.name}.`);
   return true;
 }
 

@@ -25,8 +25,8 @@ from bert_np.web.examples import GENERAL, toy_examples
 
 TITLE = "How does BERT know which words to look at?"
 HELP = (
-    "Type a sentence, and write [MASK] where BERT is to guess a word. Choose a "
-    "head, then a cell of its map: the numbers behind it open below."
+    "Type a sentence, with [MASK] where BERT should guess a word. Choose a head, "
+    "then a cell of its map: the numbers behind that cell appear below."
 )
 # In the order in which the browser runs them, after what it shares with the viewer.
 SCRIPTS = ("bert", "tokenizer", "checkpoint", "dom", "maps", "guesses")
@@ -35,9 +35,9 @@ MOST_BYTES = 2**27  # of weights inside the page; a folder may be larger
 
 
 def build_page(model="toy"):
-    """Write the live page as text: the model runs inside it.
+    """Return the live page as HTML: the model runs inside it.
 
-    The page types a sentence, shows all heads, guesses masked words and
+    The page takes a sentence, shows all heads, guesses masked words and
     explains each number. It needs no network and no other file.
 
     Parameters

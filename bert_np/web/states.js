@@ -7,8 +7,8 @@ function drawStates() {
   const { hidden } = shown.result, H = model.config.hidden_size, T = shown.tokens.length;
   const limit = stateLimit(hidden), box = find("strips");
   find("statesNote").textContent = `One line for each token, one picture for each stage, ${H} `
-    + "numbers across: blue below 0, white at 0, red above. The colour is full at "
-    + `±${limit.toFixed(1)}, which 1 in 100 numbers exceeds.`;
+    + "numbers across: blue below 0, white at 0, red above. The colours reach full "
+    + `strength at ±${limit.toFixed(1)}, which 1 in 100 numbers exceeds.`;
   box.replaceChildren();
   const names = make("div", box, { className: "names" });
   make("div", names, { className: "stage" });
@@ -20,7 +20,7 @@ function drawStates() {
     const part = make("div", box, { className: "strip" });
     make("div", part, { className: "stage", textContent: stageName(stage) });
     const canvas = make("canvas", part, { tabIndex: 0, attributes: { role: "img",
-      "aria-label": `hidden states, ${stageName(stage)}; arrow keys read the numbers` } });
+      "aria-label": `hidden states, ${stageName(stage)}; arrow keys read out the numbers` } });
     paint(canvas, x, H, T, PIXELS.signed, (value) => signedStep(value, limit));
     canvas.style.height = `${T * LINE}px`;
     listen(canvas, stage);

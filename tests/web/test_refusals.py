@@ -1,6 +1,7 @@
 """What the page cannot run, it refuses with the words of the library."""
 
 import json
+import random
 import re
 
 import numpy as np
@@ -10,6 +11,8 @@ from web.models import MODELS, convert, random_model
 from web.pages import open_folder
 
 from bert_np import BertError, load_pretrained
+from bert_np.errors import did_you_mean
+from bert_np.web.constants import config_rules
 
 pytestmark = pytest.mark.browser
 WORD = "bert.embeddings.word_embeddings.weight"
@@ -63,11 +66,26 @@ EDITS = {
     "roberta": config(model_type="roberta"),
     "distilbert": config(model_type="distilbert"),
     "no type": config(model_type="absent", architectures=["ElectraModel"]),
+    "no type, odd classes": config(model_type="absent", architectures=[["BertModel"]]),
+    "RoBERTa's class": config(architectures=["RobertaModel"]),
+    "a second class": config(architectures=["BertModel", "ElectraForPreTraining"]),
+    "a class without a list": config(architectures="AlbertModel"),
     "silu": config(hidden_act="silu"),
+    "two activations": config(hidden_act=["gelu"]),
     "relative positions": config(position_embedding_type="relative_key"),
     "a decoder": config(is_decoder=True),
+    "an encoder and a decoder": config(is_encoder_decoder=True),
+    "cross-attention": config(add_cross_attention=1),
     "pruned": config(pruned_heads={"0": [1]}),
+    "quantized": config(quantization_config={"bits": 8}),
     "factorised": config(embedding_size=5),
+    "factorised, no size": config(embedding_size=768, hidden_size="absent"),
+    "another name of eps": config(layer_norm_eps="absent", layer_norm_epsilon=1e-5),
+    "a misspelled activation": config(hidden_act="absent", HiddenAct="relu"),
+    "a misspelled size": config(hidden_size="absent", hiden_size=21),
+    "a key twice": file(
+        "config.json", lambda data: data.replace(b"{", b'{"hidden_act": "relu",', 1)
+    ),
     "no sizes": config(hidden_size="absent", vocab_size="absent"),
     "a size of 0": config(intermediate_size=0),
     "a size that is text": config(num_hidden_layers="2"),
@@ -75,6 +93,13 @@ EDITS = {
     "eps of 2": config(layer_norm_eps=2),
     "a tie that is text": config(tie_word_embeddings="yes"),
     "an odd padding": config(pad_token_id=3),
+    "a padding too high": config(pad_token_id=23),
+    "a padding that is false": config(pad_token_id=False),
+    "an odd [CLS]": config(cls_token_id=101),
+    "another tokenizer": config(tokenizer_class="RobertaTokenizer"),
+    "a copy of a file": lambda folder: (folder / "tokenizer_config.json").rename(
+        folder / "tokenizer_config (1).json"
+    ),
     "more layers": config(num_hidden_layers=3),
     "fewer layers": config(num_hidden_layers=1),
     "another width": config(intermediate_size=12),
@@ -153,6 +178,36 @@ def test_it_refuses_by_name(folder_page, tmp_path, edit, words):
     random_model(folder, **MODELS["erf"])
     edit(folder)
     assert words in open_folder(folder_page, folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"architectures": "BertModel", "model_type": "absent"},
+        {"is_decoder": [], "add_cross_attention": {}, "is_encoder_decoder": 0},
+        {"embedding_size": None, "quantization_config": {}, "pruned_heads": None},
+        {"position_embedding_type": None, "pad_token_id": None, "_num_labels": 2},
+        {"cls_token_id": 2, "tokenizer_class": None},
+        {"note": [{"a": {"b": '"}}"'}, "b": 0}, {"b": 0}]},
+    ],
+)
+def test_what_the_library_accepts_it_opens(folder_page, tmp_path, changes):
+    folder = tmp_path / "own"
+    random_model(folder, **MODELS["erf"])
+    config(**changes)(folder)
+    load_pretrained(folder)
+    assert open_folder(folder_page, folder).startswith("Running: own")
+
+
+def test_misspellings_are_those_of_the_library(folder_page):
+    rng, keys = random.Random(0), config_rules()["configKeys"]
+    names = [*keys, "layer_norm_epsilon", "LayerNormEps", "note", "_", ""]
+    for key in keys * 4:
+        cut = rng.randrange(len(key))
+        names.append(key[:cut] + rng.choice(["", "x", "_-"]) + key[cut + 1 :])
+    known = [key for key in keys if key not in rng.sample(keys, 3)]
+    script = f"{json.dumps(names)}.map((name) => didYouMean(name, {json.dumps(known)}))"
+    assert folder_page.run(script) == [did_you_mean(name, known) for name in names]
 
 
 def test_after_a_refusal_the_model_before_still_runs(folder_page, tmp_path):
