@@ -25,9 +25,9 @@ class AddedToken(NamedTuple):
     special: bool = False  # plain text if allow_special=False; skipped in decoding
     normalized: bool = True  # sought in the cleaned text: "COVID" finds "covid"
     single_word: bool = False  # not next to a letter or digit
-    lstrip: bool = False  # takes the white space on its left along
-    rstrip: bool = False  # takes the white space on its right along
-    piece: bool = False  # WordPiece has it too
+    lstrip: bool = False  # includes the white space on its left
+    rstrip: bool = False  # includes the white space on its right
+    piece: bool = False  # WordPiece may use it too
 
 
 def as_added(special):
@@ -36,7 +36,7 @@ def as_added(special):
 
 
 class Finder:
-    """Finds tokens in a text, given as {what the text says: AddedToken}."""
+    """Finds the tokens given, {string to look for: AddedToken}, in a text."""
 
     def __init__(self, tokens):
         longest_first = sorted(tokens, key=len, reverse=True)
@@ -44,7 +44,7 @@ class Finder:
         self.pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
     def split(self, text, allow_special):
-        """Cut a text into (AddedToken or None, start, end), left to right."""
+        """Cut a text into (AddedToken or None, start, end), from the left."""
         cuts, done = [], 0
         for match in self.pattern.finditer(text):
             token, (start, end) = self.tokens[match[0]], match.span()

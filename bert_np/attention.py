@@ -126,10 +126,10 @@ def scaled_dot_product(
     scores = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])  # (B, A, Tq, Tk)
     record(trace, scores=scores)
     if visible is not None and not visible.all():
-        hidden = np.finfo(scores.dtype).min
-        if scores.min(initial=0) < hidden / 2:  # even -infinity stays above it
-            scores = np.maximum(scores, hidden / 2)
-        scores = np.where(visible, scores, hidden)
+        lowest = np.finfo(scores.dtype).min
+        if scores.min(initial=0) < lowest / 2:  # even -infinity stays above it
+            scores = np.maximum(scores, lowest / 2)
+        scores = np.where(visible, scores, lowest)
     probs = softmax(scores)
     record(trace, masked_scores=scores, probs=probs)
     return dropout(probs, dropout_rate, rng, trace) @ v, probs
@@ -140,7 +140,7 @@ def self_attention(x, params, attention_mask, config, *, trace=None, rng=None):
     """Let every token gather from the tokens it attends to, head by head.
 
     q, k and v are linear maps of x, cut into A heads; each head averages
-    its values with the weights softmax(q kᵀ / sqrt(D)); a last linear map
+    its values, weighted by softmax(q kᵀ / sqrt(D)); a last linear map
     joins the heads.
 
     Parameters

@@ -1,9 +1,9 @@
-"""Hold the arguments of a function against its own docstring.
+"""Check the arguments of a function against its own docstring.
 
 The equations check nothing. What their docstrings promise is checked by
 ``@checked``, which reads the Parameters section once and then, at each
-call, refuses what does not fit it. So each line of a docstring is a check,
-and no body has one.
+call, refuses what does not fit it. So each line of that section is a
+check, and the body of the function needs none.
 
 Arrays: lists, integers and bools become float64, float16 becomes float32.
 NaN and infinity are let through and give what floating-point arithmetic
@@ -22,7 +22,7 @@ ARRAY = re.compile(
     r"ndarray(?: of (int|bool))? (of shape|that broadcasts to) \((.*?)\)"
 )
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-KINDS = {  # what a docstring says of an array -> NumPy's letters, and in words
+KINDS = {  # how a docstring describes an array -> NumPy's letters, and in words
     "int": ("iu", "integers"),
     "bool": ("b", "bools"),
     "any dtype": ("fiub", "numbers"),
@@ -98,7 +98,7 @@ def _check_of(name, kind):
 
 
 def _is_a(value, kind):
-    """Whether a value is what a docstring calls int, dict, list of dict, ..."""
+    """Say whether a value is what a docstring calls int, dict, list of dict, ..."""
     if isinstance(value, (bool, np.bool_)):
         return kind == "bool"
     if kind in ("int", "float"):
@@ -117,7 +117,7 @@ def _as_array(name, value, dtype):
         if np.ma.isMaskedArray(value):
             raise ValueError("a masked array")
         array = np.asarray(value)
-    except Exception as error:  # what stands in a list may raise anything
+    except Exception as error:  # an object in a list may raise anything
         raise BertError(f"{name} is not an array of {words}: {error!s:.150}") from None
     if array.dtype.kind not in allowed or array.dtype.itemsize > 8:
         raise BertError(f"{name} has dtype {array.dtype}, allowed: {words}")
@@ -129,7 +129,7 @@ def _as_array(name, value, dtype):
 
 
 def _fits(shape, axes, sizes):
-    """Whether a shape has these axes; notes the size of each new letter."""
+    """Say whether a shape has these axes; note the size of each new letter."""
     lead = len(shape) - len(axes) + 1 if axes[:1] == ["..."] else 0
     rest = axes[1:] if axes[:1] == ["..."] else axes
     if lead < 0 or len(shape) != lead + len(rest):

@@ -121,7 +121,7 @@ def _check_tree(params):
 
 
 def _as_numbers(name, stage, values):
-    """A stage as an array; the trace of another library may hold anything."""
+    """Return a stage as an array; another library's trace may hold anything."""
     if np.ma.is_masked(values):  # NumPy would read the values under the mask
         raise BertError(f"{name}: {stage} is a masked array, allowed: a plain array")
     try:
@@ -134,7 +134,7 @@ def _as_numbers(name, stage, values):
 
 
 def _largest_gap(a, b, rtol, atol):
-    """The largest |a - b|, and its index if a and b do not agree."""
+    """Return the largest |a - b|, and its index if a and b do not agree."""
     if a.size == 0:
         return 0.0, None
     with np.errstate(invalid="ignore"):
@@ -203,7 +203,7 @@ def _candidates(stage, stages, params):
 
 
 def _split_by_reshape(x):
-    """Heads (B, A, T, D) as they come out of reshape(B, A, T, D) alone."""
+    """Return the heads as they come out of reshape(B, A, T, D) alone."""
     B, A, T, D = x.shape
     return x.transpose(0, 2, 1, 3).reshape(B, A, T, D)
 
@@ -309,7 +309,7 @@ MISTAKES = {
 
 
 def _norm_mistakes(name, part):
-    """LayerNorm done wrongly; gamma and beta are recovered from the trace."""
+    """Yield LayerNorm done wrongly; gamma and beta come from the trace."""
     source = next((s for s in ("residual", "sum", "activated") if s in part), None)
     if source is None or name not in ("norm", "output"):
         return
@@ -326,7 +326,7 @@ def _norm_mistakes(name, part):
 
 
 def _fit_rows(z, y):
-    """gamma and beta of y = gamma z + beta, by least squares per column."""
+    """Return gamma and beta of y = gamma z + beta, by least squares per column."""
     z, y = z.reshape(-1, z.shape[-1]), y.reshape(-1, y.shape[-1])
     z_mean, y_mean = z.mean(axis=0), y.mean(axis=0)
     z, y_spread = z - z_mean, y - y_mean
@@ -364,7 +364,7 @@ def _linear_mistakes(stage, stages, params):
 
 
 def _find_linear(stage, num_layers):
-    """(path of the parameters, stage that goes in) of a linear map, or Nones."""
+    """Return (path of the parameters, input stage) of a linear map, or Nones."""
     if stage in ("pooler.dense", "mlm.transform"):
         return stage.removesuffix(".dense"), f"layers.{num_layers - 1}.output"
     layer, _, name = stage.removeprefix("layers.").partition(".")

@@ -10,7 +10,7 @@ two cores, `python tests/tools/benchmarks/tricks.py`):
     0.68  division by the sums after the product with V: of this step
     0.72  GELU by the logistic function: of this step
 
-Besides, additions and activations overwrite their input. Attention takes few
+In addition, sums and activations overwrite their input. Attention takes few
 heads, or several short texts, at a time, so that intermediate results stay in
 the cache. GELU takes large blocks, and parts are large: threads whose steps are
 short wait for Python's lock.
@@ -33,7 +33,7 @@ from bert_np.inputs import check_fast_options, check_inputs
 from bert_np.model import bert, embed, pool
 from bert_np.parameters import check_params
 
-MOST_TOKENS = 1024  # per part: with more, its arrays outgrow the cache
+MOST_TOKENS = 1024  # per part: more gain nothing, and need more memory
 FEWEST_TOKENS = 64  # per part: with fewer, BLAS is slow
 SCORES = 2**16  # at a time: few enough to stay in the cache
 # u = z P(z²) with z = x / sqrt(2) is what `erf` takes tanh of. This is -2u / x.
@@ -108,12 +108,12 @@ def fast_bert(
 def map_over_threads(parts, threads=None):
     """Yield the map of a pool of threads, or else plain map.
 
-    While there is a pool, BLAS is limited to one thread of its own, for
+    While there is a pool, BLAS is limited to one thread of its own, since
     its threads and ours would wait for each other. The number of BLAS's
     threads belongs to the whole process, and so does the lock: it admits
     one pool at a time, because the limits of two that overlap would be
-    lifted in the wrong order. Plain map serves whoever comes meanwhile,
-    a single part, and WebAssembly, where no thread can start.
+    lifted in the wrong order. Plain map is yielded while another pool is
+    running, for a single part, and in WebAssembly, which has no threads.
     """
     alone = parts <= 1 or sys.platform == "emscripten"
     if alone or not LOCK.acquire(blocking=False):
@@ -130,11 +130,11 @@ def map_over_threads(parts, threads=None):
 
 
 def _run(ids, segments, mask, prepared, config, return_attention, threads):
-    """The hidden states (B, T, H), and the maps (B, A, T, T) of all layers.
+    """Return the hidden states (B, T, H), and each layer's maps (B, A, T, T).
 
     The N real tokens lie one after the other, and are cut into parts that
     need not end where a text does. So a layer takes two steps: first the
-    queries, keys and values of every part, then all else, for which the
+    queries, keys and values of every part, then all else, where the
     queries of a part need the keys and values of whole texts.
     """
     params, lengths, (B, T) = prepared["params"], mask.sum(axis=1), ids.shape
@@ -163,7 +163,7 @@ def _run(ids, segments, mask, prepared, config, return_attention, threads):
 
 
 def _parts(total):
-    """Slices of one size that keep all processors busy, or one slice of all."""
+    """Return equal slices that keep all processors busy, or one slice of all."""
     processors = os.cpu_count() or 1
     count = processors * math.ceil(total / MOST_TOKENS / processors)
     count = min(count, total // FEWEST_TOKENS)
@@ -205,7 +205,7 @@ def _project(x, heads, qkv, part):
 
 
 def _finish(x, heads, maps, params, config, part, pieces):
-    """The rest of an encoder layer for one part, written over its rows of x."""
+    """Run the rest of a layer for one part, and write over its rows of x."""
     eps, context = config.layer_norm_eps, np.empty_like(heads[part, 0])  # (n, A, D)
     for piece in pieces:
         _attend(heads, piece, context[_shift(piece.queries, part.start)], maps)
@@ -219,7 +219,7 @@ def _finish(x, heads, maps, params, config, part, pieces):
 
 
 def _shift(place, start):
-    """A slice, counted from another start."""
+    """Return a slice, counted from another start."""
     return slice(place.start - start, place.stop - start)
 
 

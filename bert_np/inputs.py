@@ -36,7 +36,7 @@ def check_inputs(input_ids, segment_ids, attention_mask, config):
 
 
 def check_texts(encoding, names, config, advice="shorten it"):
-    """Refuse texts that the model cannot take, in the words of who gave them.
+    """Refuse texts that the model cannot take, named as the caller knows them.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def check_texts(encoding, names, config, advice="shorten it"):
             )
         if segments.max() >= config.type_vocab_size:
             raise BertError(
-                f"{name}: a pair, but the model has one segment alone "
+                f"{name}: a pair, but the model has only one segment "
                 "(config.type_vocab_size = 1); give one text"
             )
         if ids.max() >= V:
@@ -109,7 +109,7 @@ def check_trace(trace):
 
 
 def _check_ids(name, ids, limit):
-    """The ids as an intp array, or the one error."""
+    """Return the ids as an intp array, or raise BertError."""
     _refuse_bools(name, ids)
     array = _as_array(name, ids)
     if array.ndim != 2:
@@ -128,14 +128,14 @@ def _check_ids(name, ids, limit):
 
 
 def _refuse_bools(name, ids):
-    """In a list beside ints, NumPy would take True for 1."""
+    """Refuse bools: in a list beside ints, NumPy would read True as 1."""
     for value in _rows_and_cells(ids):
         if "bool" in str(getattr(value, "dtype", type(value).__name__)):
             raise BertError(f"{name} holds a bool, allowed: integers")
 
 
 def _rows_and_cells(values):
-    """The rows of a list, and the cells of those rows that are lists."""
+    """Return the rows of a list, and the cells of those rows that are lists."""
     rows = values if isinstance(values, (list, tuple)) else ()
     cells = chain.from_iterable(r for r in rows if isinstance(r, (list, tuple)))
     return chain(rows, cells)
@@ -180,7 +180,7 @@ def _segment_ids_or_zeros(segment_ids, input_ids, config):
 
 
 def _mask_or_derived(attention_mask, input_ids, config):
-    """The mask as a bool array, derived from the ids if there is none."""
+    """Return the mask as a bool array, derived from the ids if there is none."""
     if attention_mask is None:
         return create_attention_mask(input_ids, config.pad_token_id).astype(bool)
     mask = _as_array("attention_mask", attention_mask)

@@ -31,8 +31,8 @@ def self_attention(x, query, key, value, output, visible, config):
     maps = (linear(x, **params) for params in (query, key, value))
     q, k, v = (y.reshape(B, T, A, H // A).swapaxes(1, 2) for y in maps)  # (B, A, T, D)
     scores = q @ k.swapaxes(2, 3) / math.sqrt(H // A)  # (B, A, Tq, Tk)
-    hidden = np.finfo(scores.dtype).min
-    probs = softmax(np.where(visible[:, None, None, :], scores, hidden))
+    lowest = np.finfo(scores.dtype).min
+    probs = softmax(np.where(visible[:, None, None, :], scores, lowest))
     context = (probs @ v).swapaxes(1, 2).reshape(B, T, H)
     return linear(context, **output), probs
 

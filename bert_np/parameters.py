@@ -69,7 +69,7 @@ def _heads(config):
 
 
 def _names_of(heads):
-    """The names of the heads that are asked for."""
+    """Return the names of the heads that are asked for."""
     if isinstance(heads, bool):
         return PRETRAINING_HEADS if heads else ()
     known = isinstance(heads, (list, tuple)) and all(
@@ -161,8 +161,8 @@ def keep_freed_memory():
 
     An equation makes an array for each of its steps. If their memory goes
     back to the system, it has to be mapped and cleared again for the next
-    one, which takes a tenth of the time of a large forward pass. To free
-    32 MB once is the sign to keep it. On other systems nothing changes.
+    one, which takes a tenth of the time of a large forward pass. Freeing
+    32 MB once is the signal to keep it. On other systems nothing changes.
     """
     np.empty(2**25 - 2**13, np.uint8)
 
@@ -241,7 +241,7 @@ def _check_keys(tree, expected, path):
 
 
 def _check_length(layers, length, path):
-    """Come first, so that a size in a config cannot make a large tree."""
+    """Check this first: a size in a config must not make a large tree."""
     if not isinstance(layers, list):
         raise BertError(f"{path} is {type(layers).__name__}, allowed: a list")
     if len(layers) != length:
@@ -326,7 +326,7 @@ def _count(shapes):
 
 
 def _formula(shapes):
-    """The sizes that are summed, each once: "4×768×768 + 4×768"."""
+    """Write a count as a sum, equal terms joined: "4×768×768 + 4×768"."""
     terms = ["×".join(map(str, shape)) for _, shape in leaves(shapes)]
     counts = {term: terms.count(term) for term in terms}
     return " + ".join(t if n == 1 else f"{n}×{t}" for t, n in counts.items())

@@ -79,7 +79,7 @@ def sort_accents(text, sources):
     """Put each run of accents into Unicode's canonical order (NFD).
 
     When a run is sorted, the sources stay in place and the characters
-    that begin a decomposition take them in turn: HuggingFace counts so.
+    that begin a decomposition take them in turn, as HuggingFace does.
     """
     if unicodedata.is_normalized("NFD", text):
         return text, sources
@@ -107,7 +107,7 @@ def normalize(text, lowercase=True, strip_accents=None, handle_chinese_chars=Tru
     strip_accents : bool or None
         Delete accents; None: as `lowercase` says.
     handle_chinese_chars : bool
-        Make every CJK ideograph a word of its own.
+        Make every CJK ideograph a separate word.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def is_punctuation(ch):
 def basic_split(text):
     """Split at white space and around every punctuation character.
 
-    Returns (word, start) pairs; the word stands at `text[start:]`.
+    Returns (word, start) pairs; the word begins at `text[start]`.
 
     >>> basic_split("well, no")
     [('well', 0), (',', 4), ('no', 6)]
@@ -183,7 +183,7 @@ def wordpiece(word, vocab, longest=None):
         Pieces; one that continues a word begins with "##".
     longest : mapping or None
         `longest_pieces(vocab)`, so that lengths which no piece has are
-        not tried. The result is the same without.
+        not tried. The result is the same without it.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def cut_text(text, tokenizer, allow_special):
     """List the pieces of a text as (piece, start, end, number of its word).
 
     Special and added tokens are cut out first; the text between two of
-    them is cut as a text of its own. For a list of words the places are
+    them is cut as a separate text. For a list of words the places are
     those within the word.
     """
     pieces = []
@@ -380,7 +380,7 @@ def pad_rows(rows, length, pad_token_id, pad_token="[PAD]"):
 
 # ----------------------------------------------------------------- checks
 def check_text(text, name):
-    """Refuse what is not a str, and a lone surrogate."""
+    """Refuse what is not a str, or holds a lone surrogate."""
     if not isinstance(text, str):
         raise BertError(f"{name} must be a str, got {type(text).__name__}")
     found = re.search("[\ud800-\udfff]", text)
@@ -484,7 +484,7 @@ def read_vocab(path):
     try:
         with open(path, "rb") as file:
             size = min(os.fstat(file.fileno()).st_size, MAX_VOCAB_BYTES)
-            data = file.read(size + 1)  # sets aside as much memory as it may read
+            data = file.read(size + 1)  # allocates as much memory as it may read
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BertError(
@@ -602,7 +602,7 @@ class Tokenizer:
         added=(),
         special=SPECIAL_TOKENS,
     ):
-        """Make a tokenizer from a list of tokens; the place is the id."""
+        """Make a tokenizer from a list of tokens; a token's place is its id."""
         rules = lowercase, strip_accents, handle_chinese_chars
         return cls(tokens, *rules, added, special)
 
@@ -615,7 +615,7 @@ class Tokenizer:
         handle_chinese_chars=True,
         special=SPECIAL_TOKENS,
     ):
-        """Make a tokenizer from a vocab.txt; the line, from 0, is the id."""
+        """Make a tokenizer from a vocab.txt; the id is the line, from 0."""
         tokens = read_vocab(path)
         check_special(special)
         check_vocabulary(tokens, path, special)

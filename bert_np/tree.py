@@ -4,9 +4,9 @@ import numpy as np
 
 
 def is_array(leaf):
-    """Whether a leaf is an array that follows NumPy's usual rules.
+    """Say whether a leaf is an array that follows NumPy's usual rules.
 
-    A matrix multiplies otherwise, and a masked array hides values.
+    A numpy.matrix multiplies differently, a masked array hides values.
     """
     kinds = (np.ma.MaskedArray, np.matrix)
     return isinstance(leaf, np.ndarray) and not isinstance(leaf, kinds)

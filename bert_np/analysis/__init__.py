@@ -1,7 +1,7 @@
 """Numbers about attention: what heads attend to, and what they move.
 
 A map is probs (T, T): row i is the query that attends, column j the key
-attended to. All functions take stacks of maps, (..., T, T), such as one
+attended to. Functions of maps take stacks, (..., T, T), such as one
 layer (A, T, T) or the list of L layers (B, A, T, T) that ``bert`` returns.
 
 An attention_mask of shape (T,) goes with the maps of one sentence, a mask

@@ -1,4 +1,4 @@
-"""Print what is measured of a model on real language, as a table.
+"""Measure a model on real language, and print the results as a table.
 
 python -m bert_np.analysis relations [MODEL]
 python -m bert_np.analysis pairs [MODEL]
@@ -73,7 +73,7 @@ def main(arguments=None):
     """Run the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m bert_np.analysis",
-        description="Print what is measured of a model on real language, as a table.",
+        description="Measure a model on real language, and print a table.",
     )
     parser.add_argument("table", choices=TABLES)
     parser.add_argument(
@@ -83,7 +83,7 @@ def main(arguments=None):
         help=f"{MINILM.name} (the default), a hub name, or a folder",
     )
     parser.add_argument(
-        "--treebank", metavar="FILE", help="another one, also in CoNLL-U"
+        "--treebank", metavar="FILE", help="another treebank, also in CoNLL-U"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

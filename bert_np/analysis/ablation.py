@@ -162,12 +162,12 @@ def ablation_effects(
 
 
 def _finish(x, layers, attention_mask, config):
-    """The last hidden state, from what goes into the first of `layers`."""
+    """Return the last hidden state, from what goes into the first of `layers`."""
     return encoder(x, layers, attention_mask, config, return_attention=False)[0]
 
 
 def _prepare_ablation(ids, segment_ids, attention_mask, positions, params, config):
-    """A function of h' that measures its change; each layer's input; mask."""
+    """Return the function that measures the change of h', the inputs, the mask."""
     given = {"segment_ids": segment_ids, "attention_mask": attention_mask}
     whole = bert(ids, params, config, **given, return_attention=False)  # checks all
     ids, segment_ids, mask = check_inputs(ids, segment_ids, attention_mask, config)

@@ -1,4 +1,4 @@
-"""What the measures share: checks of maps, masks and traces, rows divided."""
+"""What the measures share: checks of maps, masks and traces; row sums."""
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def check_model_maps(probs, attention_mask):
 
 
 def as_maps(probs):
-    """Return attention as floats, or say how it is kept if there is none."""
+    """Return attention as floats; if there is none, say how to keep it."""
     listed = isinstance(probs, (list, tuple)) and all(p is None for p in probs)
     if probs is None or listed:
         raise BertError(

@@ -1,8 +1,8 @@
 """Real language to measure on: parsed sentences, and reviews with labels.
 
 Both corpora lie in notebooks/data of the project, with their licences; they
-are not part of the installed package. A file of one's own can take their
-place: any treebank of Universal Dependencies in its CoNLL-U format, too.
+are not part of the installed package. Files of your own can take their
+place, including any treebank of Universal Dependencies in CoNLL-U format.
 """
 
 import os
@@ -119,7 +119,7 @@ def read_reviews(path=None):
 
 
 def _default_path(name):
-    """Return a file of notebooks/data: beside the package, or from here."""
+    """Return a file of notebooks/data, beside the package or in this folder."""
     beside = Path(__file__).resolve().parents[2] / "notebooks" / "data"
     for folder in (beside, Path("data"), Path("notebooks/data")):
         if (folder / name).is_file():
@@ -153,7 +153,7 @@ def read_lines(path):
 
 
 def _make_sentence(rows, source, path):
-    """Make a Sentence of its lines: (line number, columns)."""
+    """Make a Sentence from its lines: (line number, columns)."""
     words = []
     for number, columns in rows:
         where = f"{path}, line {number}"

@@ -102,7 +102,7 @@ def check_pairs(pairs, T, U):
 
 
 def _is_pair(pair, T, U):
-    """Whether this is a pair of positions of maps of T and U positions."""
+    """Say whether this is a pair of positions of maps of T and U positions."""
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         return False
     whole = [isinstance(i, (int, np.integer)) and type(i) is not bool for i in pair]

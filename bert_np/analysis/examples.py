@@ -58,9 +58,9 @@ def find_examples(
     A place is surprising if the head looks elsewhere, and decidedly so:
     the weight of its strongest other word, minus that of the key, is
     large. Where a weight is merely small, the head may have looked at no
-    word at all, but at [CLS] or [SEP]. What is expected of a place is the
-    head's mean weight over the places searched whose words are as far
-    apart, in the same direction. Each list holds a sentence once at most.
+    word at all, but at [CLS] or [SEP]. The weight expected at a place is
+    the head's mean weight over all places searched whose words are as far
+    apart, in the same direction. A list holds each sentence once at most.
 
     Parameters
     ----------

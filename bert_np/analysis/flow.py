@@ -11,6 +11,7 @@ from bert_np.analysis.checks import (
     require_layers,
     stage_of,
 )
+from bert_np.analysis.patching import head_outputs
 from bert_np.errors import BertError, require_bool, short
 from bert_np.functional import softmax
 from bert_np.heads import masked_lm_logits
@@ -129,7 +130,7 @@ def summed_weighted_norms(trace, params, attention_mask=None, normalise=False):
 
 
 def _moved(trace, params):
-    """For each layer: probs, and each head's f(x) of shape (B, A, T, H)."""
+    """Yield for each layer probs, and each head's f(x): (B, A, T, H)."""
     L = len(stage_of(trace, "layers"))
     require_layers(params)
     if len(params["layers"]) != L:
@@ -139,16 +140,15 @@ def _moved(trace, params):
         )
     for i, layer in enumerate(params["layers"]):
         v = stage_of(trace, "layers", i, "attention", "v")
-        W = layer["attention"]["output"]["W"]  # (H, H): D rows for each head
-        moved = v @ W.reshape(v.shape[1], -1, W.shape[1])
+        moved = head_outputs(v, layer["attention"]["output"]["W"])
         yield stage_of(trace, "layers", i, "attention", "probs"), moved
 
 
 def logit_lens(trace, params, config, positions=None):
     """Read the hidden states after every layer with the MLM head.
 
-    The head was trained on the last layer's output alone; what it reads
-    in earlier layers is an instrument's reading, not the model's opinion.
+    The head was trained on the last layer's output only: on earlier layers
+    this is the reading of an instrument, not the model's opinion.
     It includes the head's own dense layer and norm.
 
     Parameters
@@ -200,10 +200,6 @@ def top_words(logits, tokenizer, top_k=5):
     words : ndarray of shape (..., top_k)
         str, the likeliest first.
     probs : ndarray of shape (..., top_k)
-
-    Raises
-    ------
-    BertError
     """
     require_tokenizer(tokenizer)
     top_k = check_count(top_k, "top_k", 1, tokenizer.vocab_size)

@@ -164,8 +164,8 @@ def score_pairs(pairs, params, config, tokenizer, *, report=None, batch_size=32)
     ignores the change is right in one sentence of every pair. A head that
     decides at random has both right in a quarter of the pairs; of L · A such
     heads the best has at most `best_by_luck` pairs right, with
-    probability 0.95. That takes the pairs as independent, which pairs
-    that share their nouns are not: a head should be well above it.
+    probability 0.95. This assumes that pairs are independent, which pairs
+    that share nouns are not: a head should be well above it.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def best_by_luck(pairs, heads, probability=0.95):
     ----------
     pairs, heads : int
     probability : float
-        Of the best head having at most so many.
+        That the best head has at most this many.
 
     Returns
     -------
@@ -325,7 +325,7 @@ def _parse_pair(pair, slots):
 
 
 def _fill(parsed, chosen, number):
-    """Make one minimal pair of two templates and the words for their slots."""
+    """Make one minimal pair from two templates and the words for their slots."""
     words, candidates = [], []
     for template, _ in parsed:
         words.append(

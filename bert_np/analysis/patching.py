@@ -1,4 +1,4 @@
-"""Run a passage with parts of its run replaced by those of another.
+"""Run a passage with intermediate results from another passage's run.
 
 What a head, a layer or a position contributes is seen when it is taken
 from another run while all else stays: if the answer changes, what was
@@ -77,7 +77,7 @@ def run_patched(
     """Run BERT with some of its intermediate results replaced.
 
     All that comes after a replaced result is computed from it. Without
-    patches this is ``bert``, number by number.
+    patches the results are those of ``bert``, number for number.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def run_patched(
         as many positions and with B passages or one; or a number; or an
         array that broadcasts to the whole stage: (B, A, T, D) of heads,
         (B, A, T, T) of probs, (B, A, T, H) of head_output, (B, T, H) of
-        the others. Where two places overlap the later one holds.
+        the others. Where two places overlap, the later one counts.
     segment_ids, attention_mask : ndarray of shape (B, T), optional
         As in ``bert``.
     trace : dict, optional
@@ -295,7 +295,7 @@ def _check_index(place, name, count):
 
 
 def _values(source, place, layer, shape, params, config):
-    """The new values of one stage, an array that broadcasts to it."""
+    """Return the new values of one stage, an array that broadcasts to it."""
     name = f"the values of {place.stage}"
     name += "" if layer is None else f" of layer {layer}"
     (B, T), A, H = shape, config.num_attention_heads, config.hidden_size
@@ -335,8 +335,8 @@ def _require_broadcast(name, values, whole):
 def mean_run(traces):
     """Average runs stage by stage, position by position.
 
-    Padding is averaged as it stands, so the passages should have the same
-    length.
+    Padding is averaged like any other position, so the passages should
+    have the same length.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def mean_run(traces):
 
 
 def _mean(traces, *path):
-    """The mean over all passages of all traces, (1, ...)."""
+    """Return the mean over all passages of all traces, (1, ...)."""
     name = ".".join(map(str, path))
     arrays = [as_floats(name, stage_of(trace, *path)) for trace in traces]
     shapes = {array.shape[1:] for array in arrays}

@@ -3,7 +3,7 @@
 A probe that reads parts of speech well may have learnt them itself, from
 the words: it has enough parameters to remember what label a word has. The
 control task (Hewitt and Liang 2019) shows how much of that it can do. It
-gives each word a random label, the same wherever the word stands, so that
+gives each word a random label, the same wherever the word occurs, so that
 nothing but remembering helps. What a probe reads beyond that, its
 selectivity, says more about the states.
 """
@@ -67,9 +67,9 @@ def probe_layers(
     training, one to choose the strength of the penalty, one for the test;
     nothing is chosen on the test sentences.
 
-    Selectivity compares layers. It is no score out of 1, and below 0
-    where the label is harder than remembering words: how far away a head
-    is cannot be remembered. There compare with by_word.
+    Selectivity compares layers. It is not a score out of 1, and is below
+    0 where the label is harder than remembering words, as is the distance
+    of the syntactic head. There, compare accuracy with by_word.
 
     Parameters
     ----------
@@ -170,12 +170,12 @@ def distance_labels(heads):
 
 
 def control_labels(types, labels, rng):
-    """Draw a random label for each type of word, the same wherever it stands.
+    """Draw a random label for each type of word, the same wherever it occurs.
 
     Parameters
     ----------
     types : list of N str
-        What word stands at each place.
+        The word at each place.
     labels : ndarray of str
         The labels are drawn as often as they occur here.
     rng : numpy.random.Generator
@@ -193,8 +193,8 @@ def control_labels(types, labels, rng):
 def read_labels(x, labels, parts):
     """Fit a linear map to the training words, and read the test words.
 
-    Of three strengths of the penalty the one is taken that reads most
-    development words right.
+    Of three strengths of the penalty, the one that reads most development
+    words right is taken.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ def fit_softmax(X, Y, strength, steps=STEPS):
 def guess_by_word(types, labels, parts):
     """Return the accuracy of guessing each word's most frequent label.
 
-    What is most frequent is counted on the training words; a word that
-    does not stand there gets the most frequent label of all.
+    Labels are counted on the training words; a word that does not occur
+    there gets the most frequent label of all.
     """
     counts = defaultdict(Counter)
     training = parts == TRAIN

@@ -156,7 +156,7 @@ def head_distances(probs, attention_mask=None):
 
 
 def _real_rows(probs, real):
-    """The rows of all real tokens, by head: (L A, N, T), float64."""
+    """Return the rows of all real tokens, by head: (L A, N, T), float64."""
     require_real(real)
     T = probs.shape[-1]
     rows = hide_masked(probs, real).astype(np.float64)

@@ -69,7 +69,7 @@ def summarise_heads(
     check_texts(batch, [f"texts[{i}]" for i in range(len(texts))], config)
     lengths = batch.attention_mask.sum(axis=1)
     N, total = len(lengths), int(lengths.sum())
-    order = np.argsort(-lengths, kind="stable")  # what is too long fails at once
+    order = np.argsort(-lengths, kind="stable")  # if memory is short, fail at once
     size = (config.num_hidden_layers, config.num_attention_heads)
     sums = defaultdict(lambda: np.zeros(size))
     prepared = prepare(params, config)
@@ -87,7 +87,7 @@ def summarise_heads(
 
 
 def _select(batch, rows, length, tokenizer):
-    """The inputs and the tokens of some rows of a batch, cut to a length.
+    """Return the inputs and tokens of some rows of a batch, cut to a length.
 
     Special tokens get their usual names.
     """
@@ -98,7 +98,7 @@ def _select(batch, rows, length, tokenizer):
 
 
 def _run_maps(inputs, prepared, config, by_norm):
-    """The maps of a part of a batch: list of L arrays (B, A, T, T)."""
+    """Return the maps of a part of a batch: a list of L arrays (B, A, T, T)."""
     if not by_norm:
         return fast_bert(**inputs, prepared=prepared, config=config)["attention_probs"]
     params, trace = prepared["params"], {}

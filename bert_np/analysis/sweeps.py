@@ -56,9 +56,9 @@ def patch_grid(
         and attention_mask, each of shape (B, T), as in encode_batch(...)
         .inputs.
     other_inputs : dict
-        The same of the passages whose results are patched in. The n-th
-        is compared with the n-th of `inputs`; they are the same but for
-        a word or two, each token in its place.
+        The same for the passages whose results are patched in. The n-th
+        is compared with the n-th of `inputs`; the two are the same but
+        for a word or two, each token in its place.
     params : dict
     config : BertConfig
     places : nested list of Place
@@ -118,13 +118,13 @@ def _run_on(trace, plain, params, mask, config, patches):
 
 
 def _shares(answers, own, other):
-    """The share of the change from own to other: (rows, columns)."""
+    """Return the share of the change from own to other: (rows, columns)."""
     signs = np.sign(other - own)
     return (signs * (answers - own)).sum(axis=-1) / np.abs(other - own).sum()
 
 
 def _ask(answer, out, count):
-    """The answers as (B,) of float64, or refuse what `answer` returns."""
+    """Return the answers, (B,) of float64, or refuse what `answer` returns."""
     given = as_floats("what answer returns", answer(out)).astype(np.float64)
     if given.shape != (count,) or not np.isfinite(given).all():
         raise BertError(

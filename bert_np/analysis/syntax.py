@@ -1,9 +1,9 @@
-"""Which heads find which grammatical relation, held against a baseline.
+"""Which heads find which grammatical relation, beside a baseline.
 
-A treebank says of each word what its syntactic head is, as *cat* is a
-dependent of *sat* in "the cat sat", its subject. An attention head finds
-this pair if, of all other words, the dependent attends most to its
-syntactic head, or the other way round.
+A treebank names the syntactic head of each word: in "the cat sat", *cat*
+depends on *sat*, as its subject. An attention head finds this pair if, of
+all other words, the dependent attends most to its syntactic head, or the
+other way round.
 """
 
 from collections import Counter
@@ -93,8 +93,8 @@ def score_relations(
     relations : list of str, optional
         Only these; None: all with enough pairs.
     merge_subtypes : bool
-        True: what stands after a colon is ignored, so that nsubj:pass
-        counts as nsubj.
+        True: what follows a colon is ignored, so that nsubj:pass counts
+        as nsubj.
     least : int
         How many pairs a relation needs in each half.
     report : function, optional
@@ -287,7 +287,7 @@ def _intervals(found, heads, at_offset, pairs, groups, rng):
 
 
 def _resample(hits, sentences, draws):
-    """The mean of each kind of hits over the pairs, for each drawing."""
+    """Return the mean of each kind of hits over the pairs, for each drawing."""
     places = sentences // 2
     counts = draws @ np.bincount(places, minlength=draws.shape[1])
     sums = [draws @ np.bincount(places, h, minlength=draws.shape[1]) for h in hits]
@@ -329,7 +329,7 @@ def format_relations(scores):
 
 
 def _with_ends(scores, name, place):
-    """A number of the scores, followed by the ends of its interval."""
+    """Write a number of the scores, followed by the ends of its interval."""
     value = f"{getattr(scores, name)[place]:.2f}"
     ends = getattr(scores, f"{name}_interval")
     if ends is None:

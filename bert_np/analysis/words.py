@@ -91,7 +91,7 @@ def run_states(
 
     The state of a word is the mean over its pieces; the words are in the
     order of the lists. All sentences go through one layer before the next
-    is run, so that the states of only one are in memory. For the
+    is run, so that only one layer's states are in memory. For the
     arguments see `run_attention`.
     """
     cut = cut_all(word_lists, tokenizer, config, what)
@@ -143,7 +143,7 @@ def means_of_words(states, members):
 
 
 def cut_all(word_lists, tokenizer, config, what):
-    """Cut every list of words into pieces, or raise the one error."""
+    """Cut every list of words into pieces, or raise BertError."""
     require_tokenizer(tokenizer)
     require_config(config)
     if not isinstance(word_lists, (list, tuple)) or len(word_lists) == 0:
@@ -179,7 +179,7 @@ def cut_words(words, tokenizer, name):
 
 
 class Batch(NamedTuple):
-    """Some sentences, of similar length, padded to one."""
+    """Some sentences of similar length, padded to the same length."""
 
     numbers: list  # which sentences of the list
     ids: np.ndarray  # (B, T)

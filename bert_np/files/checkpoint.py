@@ -109,7 +109,7 @@ OLD_NORM = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.
 BODY = re.compile(r"(.*?)((?:embeddings|encoder\.layer|pooler\.dense)\..*)", re.DOTALL)
 OTHER_HEADS = ("classifier.", "qa_outputs.")
 UNUSED = ("cls.", *OTHER_HEADS)
-# What the report says about other files than the weights.
+# What the report says about files other than the weights.
 NOTES = ("unused", "no tokenizer", "overruled", "defaults", "ignored")
 
 
@@ -157,10 +157,9 @@ def load_checkpoint(folder, *, allow_nonfinite=False, report=None):
     Returns
     -------
     Pretrained
-        (params, config, tokenizer). params has "pooler", "mlm" and "nsp"
-        only if the files contain them, and so with "sequence", "token"
-        and "span"; tokenizer is None if the folder has no WordPiece
-        vocabulary.
+        (params, config, tokenizer). params has "pooler", "mlm", "nsp",
+        "sequence", "token" and "span" only if the files contain them;
+        tokenizer is None if the folder has no WordPiece vocabulary.
     """
     if type(allow_nonfinite) is not bool:
         found = short(allow_nonfinite)
@@ -200,7 +199,7 @@ def _read_arrays(folder, headers, places, dtype, allow_nonfinite):
 def _load_texts(folder):
     """Read all files but the weights: (values, config, tokenizer, notes).
 
-    The values are those of config.json as they stand there.
+    The values are those of config.json, unchanged.
     """
     values = read_json(own_file(folder, "config.json"))
     config, notes = BertConfig.from_dict(values), {word: [] for word in NOTES}
@@ -431,8 +430,8 @@ def save_pretrained(folder, params, config, tokenizer=None):
         numbers. "sequence" and "token" have the same name in its files,
         so that one folder has room for one of them.
     config : BertConfig
-        Its labels are left out beside a span head alone, of which
-        HuggingFace's class asks that they be two.
+        If the only head for a task is the span head, labels are left
+        out unless there are two, as HuggingFace's class requires.
     tokenizer : Tokenizer, optional
 
     Raises

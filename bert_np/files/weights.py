@@ -42,7 +42,7 @@ TENSORFLOW = OLD.format("tensorflow") + (
     "from_tf=True, config='config.json').save_pretrained('.')"
 )
 AGAIN = "download it again"
-# How other files begin that turn up in place of a safetensors file.
+# The first bytes of other files that turn up in place of a safetensors file.
 SIGNATURES = (
     (b"version https://git", "a Git LFS pointer, not the weights; run git lfs pull"),
     (b"PK", f"a ZIP archive, which is not opened; if it is PyTorch's, {RENAME}"),
@@ -129,7 +129,7 @@ def read_headers(folder):
         name = min(other, key=lambda n: (not n.startswith("pytorch_model"), n))
         raise BertError(f"{name[:32]} cannot be read, only {WEIGHTS}: {_remedy(name)}")
     near = _near_file(folder, WEIGHTS)
-    raise BertError(f"{WEIGHTS} is missing in the folder {str(folder)!r}{near}")
+    raise BertError(f"{WEIGHTS} is missing from the folder {str(folder)!r}{near}")
 
 
 def _remedy(name):
@@ -164,7 +164,7 @@ def _read_shard_headers(folder):
 
 
 def _check_index(shards, headers):
-    """Check that every tensor is in the shard that the index names, only."""
+    """Check that each tensor is only in the shard that the index names."""
     for name, file in shards.items():
         if name not in headers[file]:
             raise BertError(f"{file} lacks {show([name])}, which {INDEX} promises")

@@ -1,4 +1,4 @@
-"""Figures of attention: arrays and tokens in, a matplotlib Figure out."""
+"""Pictures of attention: arrays and tokens in, a Figure or a page out."""
 
 from bert_np.plotting.attention_maps import (
     describe_attention,

@@ -255,9 +255,9 @@ def describe_attention(probs, tokens):
 
     >>> probs = [[0.75, 0.25], [0.5, 0.5]]
     >>> print(describe_attention(probs, ["cat", "sat"]))
-    Attention of one head over 2 tokens, cat to sat: the strongest is 0.75,
-    from cat (query 0) to cat (key 0); cat (key 0) gets the most, 62% of
-    all.
+    Attention of one head over 2 tokens, cat to sat: the largest value is
+    0.75, from cat (query 0) to cat (key 0); cat (key 0) gets the most
+    attention, 62% of the total.
     """
     probs, tokens = check_probs(probs, tokens)
     if probs.ndim > 4:
@@ -283,12 +283,13 @@ def describe_maps(data):
     rows, columns = labels_of(data)
     over, on = span(data.queries), span(data.keys)
     return (
-        f"Attention {whose(dict(zip(axes, data.probs.shape)), data.mean)} over {over}"
-        f"{'' if data.queries == data.keys else f', on {on}'}"
-        f"{f' ({notes})' if notes else ''}: the strongest is "
+        f"{whose(dict(zip(axes, data.probs.shape)), data.mean)} over {over}"
+        f"{'' if data.queries == data.keys else f' (queries) and {on} (keys)'}"
+        f"{f' ({notes})' if notes else ''}: the largest value is "
         f"{data.probs.max():.2f}, from {rows[query]} (query {query}) to "
         f"{columns[key]} (key {key}){where}; {columns[top]} (key {top}) gets "
-        f"the most, {received[top] / max(received.sum(), 1e-9):.0%} of all."
+        f"the most attention, {received[top] / max(received.sum(), 1e-9):.0%} of the "
+        "total."
     )
 
 
@@ -300,6 +301,6 @@ def whose(counts, mean):
             "{heads} heads of one layer",
             "{layers} layers of {heads} heads",
         ]
-        return f"of {names[len(counts)].format(**counts)}"
-    each = [f" in each of {n} {name}" for name, n in counts.items() if name not in mean]
-    return f"as the mean over {mean}{''.join(each)}"
+        return f"Attention of {names[len(counts)].format(**counts)}"
+    each = [f" for each of {n} {x}" for x, n in counts.items() if x not in mean]
+    return f"Mean attention of all {mean}{''.join(each)}"

@@ -51,21 +51,21 @@ def plot_bars(amounts, *, xlabel="", title=None, ax=None):
     most = names[int(values.argmax())]
     return finish(
         ax,
-        f"Bars of {xlabel or 'amounts'}, {total:.3g} in all: most in "
-        f"{most}, {values.max():.3g} ({shares.max():.0%}).",
+        f"Bars of {xlabel or 'amounts'}, {total:.3g} in total; the largest "
+        f"is {most}, {values.max():.3g} ({shares.max():.0%}).",
     )
 
 
 @in_own_style
 def plot_parameters(config, *, heads=False, title=None, ax=None):
-    """Draw a bar for each part of a model, as long as it has parameters.
+    """Draw a bar for each part of a model: how many parameters it has.
 
     Parameters
     ----------
     config : BertConfig, or the rows of `bert_np.parameter_ledger`
     heads : bool
-        Draw bars for the two pre-training heads, too. Their shares are
-        also of the model without them.
+        Draw bars for the two pre-training heads, too. All shares are of
+        the model without heads.
     title : str, optional
     ax : matplotlib Axes, optional
 
@@ -77,14 +77,14 @@ def plot_parameters(config, *, heads=False, title=None, ax=None):
     parts, model = count_parts(config, heads)
     counts = np.array(list(parts.values()))
     texts = [f"  {count:,}  {count / model:.1%}" for count in counts]
-    xlabel = f"million parameters, of {model:,} in the model"
+    xlabel = f"millions of parameters; the model has {model:,}"
     ax = axes_to_draw_on(ax, 8.0, 0.32 * len(parts) + 0.5, title)
     draw_bars(ax, list(parts), counts / 1e6, texts, xlabel)
     most = max(parts, key=parts.get)
     embeddings = sum(n for part, n in parts.items() if part.startswith("embeddings"))
     return finish(
         ax,
-        f"Where the {model:,} parameters are: most in {most}, {parts[most]:,} "
+        f"Where the {model:,} parameters are: most are in {most}, {parts[most]:,} "
         f"({parts[most] / model:.0%}); the embeddings hold {embeddings:,} "
         f"({embeddings / model:.0%}).",
     )
@@ -146,8 +146,8 @@ def plot_top_words(words, probs, *, xlabel="probability", title=None, ax=None):
     return finish(
         ax,
         f"Bars of {xlabel} for {len(labels)} words, "
-        f"{labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
-        f"together {probs.sum():.2f}.",
+        f"from {labels[0]} {probs[0]:.2f} to {labels[-1]} {probs[-1]:.2f}, "
+        f"{probs.sum():.2f} in total.",
     )
 
 

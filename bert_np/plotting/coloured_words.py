@@ -1,4 +1,4 @@
-"""A text with its words on coloured ground, once for each measure."""
+"""A text with its words on coloured backgrounds, once for each measure."""
 
 import numpy as np
 from matplotlib.patches import Rectangle
@@ -35,11 +35,11 @@ MOST_MEASURES = 6
 
 @in_own_style
 def plot_coloured_words(words, values, *, remarks=None, title=None):
-    """Draw a text once for each measure, its words on coloured ground.
+    """Draw a text once for each measure, its words on coloured backgrounds.
 
-    Red ground: above 0. Blue: below. The strongest colour is the largest
+    Red is above 0, blue below. The strongest colour is the largest
     absolute value of that measure, so that colours can be compared within
-    a measure, and not between two. The values stand below the words.
+    a measure, but not between two. The values are below the words.
 
     Parameters
     ----------
@@ -163,6 +163,9 @@ def describe_words(words, values):
     for name, row in values.items():
         i = int(np.abs(row).argmax())
         found.append(
-            f"{token_labels([name], LONGEST_NAME)[0]} most {labels[i]} ({row[i]:+.2f})"
+            f"{token_labels([name], LONGEST_NAME)[0]}, {labels[i]} ({row[i]:+.2f})"
         )
-    return f"{len(words)} words on coloured ground: {', '.join(found)}."
+    return (
+        f"{len(words)} words on coloured backgrounds; the strongest for each measure: "
+        f"{'; '.join(found)}."
+    )

@@ -25,7 +25,8 @@ DASHES = ("-", "--", ":", "-.")
 # of cone, each with a contrast of 3 on white and on the dark pages.
 HEADS = ("#4095FF", "#D48000", "#802AFF", "#BF2A2A", "#959580", "#955595")
 CHOSEN = "#FF2D00"  # the frame of a cell, clear on every colour of a map
-SEGMENTS = ("#F4F4F4", "#DADADA")
+BOX, SHADED = "#F4F4F4", "#DADADA"  # backgrounds in diagrams
+SEGMENTS = (BOX, SHADED)
 
 
 def attention_colour_map():
@@ -88,7 +89,7 @@ def text_colour(background):
 
 
 def legible(colour, background):
-    """Mix a colour with as much black or white as makes it readable."""
+    """Mix a colour with just enough black or white to make it readable."""
     ends = list(zip(to_rgb(colour), to_rgb(text_colour(background))))
     mixed = [[a + s * (b - a) for a, b in ends] for s in (0, 0.2, 0.4, 0.6, 0.8, 1)]
     return next(c for c in mixed if contrast(c, background) >= 4.5)

@@ -40,7 +40,7 @@ def plot_confusion(matrix, labels, *, title=None, ax=None):
     Parameters
     ----------
     matrix : array of int of shape (K, K)
-        Such as confusion_matrix gives it.
+        As `confusion_matrix` returns it.
     labels : list of K str
     title : str, optional
     ax : matplotlib Axes, optional
@@ -70,8 +70,8 @@ def plot_confusion(matrix, labels, *, title=None, ax=None):
     write_labels(ax.yaxis, names, side)
     labels_on_top(ax)
     ax.set_xlabel("prediction", fontsize=AXIS_SIZE)
-    ax.set_ylabel("right label", fontsize=AXIS_SIZE)
-    add_colour_bar(image, ax, 1, "share of the row")
+    ax.set_ylabel("true label", fontsize=AXIS_SIZE)
+    add_colour_bar(image, ax, 1, "fraction of the row")
     return finish(ax, describe_confusion(matrix, names))
 
 
@@ -82,5 +82,6 @@ def describe_confusion(matrix, names):
     text = f"{len(matrix)} labels: {right:.0f} of {total:.0f} answers are right"
     if wrong.any():
         i, j = np.unravel_index(wrong.argmax(), wrong.shape)
-        text += f"; most often {names[i]} was taken for {names[j]} ({wrong[i, j]:.0f})"
+        most = f"{names[i]} was mistaken for {names[j]} ({wrong[i, j]:.0f})"
+        text += f"; most often {most}"
     return f"{text}."

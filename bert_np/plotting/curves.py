@@ -105,7 +105,8 @@ def check_curves(curves):
 def curve_axes(ax, curves, title, log):
     """Return the Axes to draw on, with the title and what is left out."""
     zeros = sum(int((values <= 0).sum()) for values in curves.values())
-    notes = [f"not drawn: {zeros} of the values, 0 or less"] if log and zeros else []
+    lost = f"not drawn: {zeros} value{'s' * (zeros > 1)} of 0 or less"
+    notes = [lost] if log and zeros else []
     side = widest(token_labels(list(curves), LONGEST_NAME)) + 0.8
     return axes_to_draw_on(ax, 6.5 + side * (len(curves) > 1), 3.4, title, notes)
 

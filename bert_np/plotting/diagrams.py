@@ -13,7 +13,7 @@ from bert_np.plotting.checks import (
     check_option,
     list_texts,
 )
-from bert_np.plotting.colours import NEUTRAL, SEGMENTS, SERIES
+from bert_np.plotting.colours import BOX, NEUTRAL, SERIES, SHADED
 from bert_np.plotting.drawing import write
 from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import token_labels, widest
@@ -107,7 +107,7 @@ def draw_cutting(steps, labels, transpose, title):
 
 
 def draw_cut(ax, corner, shift, step):
-    """Draw the name of a step and its blocks, each shifted by so much."""
+    """Draw the name of a step and its blocks, each `shift` after the last."""
     name, blocks, owners = step
     x, y = corner
     write(ax, x, y - 0.1, name, AXIS_SIZE, ha="left", va="bottom")
@@ -135,11 +135,11 @@ def describe_split(T, H, A, transpose):
     if transpose:
         return (
             f"{cut}: a reshape cuts each token's row, a transpose puts the heads "
-            "before the tokens; each head holds its own numbers of every token."
+            "before the tokens; each head holds its part of every token's numbers."
         )
     return (
         f"{cut} by one reshape, without a transpose: the shape is right, but a "
-        "head holds numbers of other heads, and of some tokens only."
+        "head holds numbers that belong to other heads, and not those of every token."
     )
 
 
@@ -179,7 +179,7 @@ def plot_head_matrices(length, hidden_size, num_heads, *, title=None):
     blocks = [(T, None), (H, A), (T, A)]
     full = 3 * wide + 2 * gap + 2 * margin
     ax = blank_axes(full, H * CELL[1] + 0.75, title, top=0.55)
-    for i, ((rows, heads), name) in enumerate(zip(blocks, (*names, "q, by heads"))):
+    for i, ((rows, heads), name) in enumerate(zip(blocks, (*names, "q, by head"))):
         left, top = margin + i * (wide + gap), (H - rows) / 2 * CELL[1]
         owners = np.arange(H) // (H // heads) if heads else None
         draw_cells(ax, (left, top), rows, H, owners)
@@ -202,7 +202,7 @@ def draw_cells(ax, corner, rows, columns, owners):
     """Draw a matrix as cells without numbers, each column in its head's colour."""
     for t, d in np.ndindex(rows, columns):
         left, top = corner[0] + d * CELL[1], corner[1] + t * CELL[1]
-        face = SEGMENTS[1] if owners is None else tint(owners[d])
+        face = SHADED if owners is None else tint(owners[d])
         look = {"facecolor": face, "edgecolor": "white"}
         ax.add_patch(Rectangle((left, top), CELL[1], CELL[1], **look))
 
@@ -220,7 +220,7 @@ def plot_encoder_layer(config, length, *, order="post", title=None):
     length : int
         T, the number of tokens.
     order : "post" or "pre"
-        Where the norms stand: after each sum as in BERT, or before each
+        Where the norms are: after each sum as in BERT, or before each
         part as in GPT-2.
     title : str, optional
 
@@ -270,7 +270,7 @@ def box_texts(config, length):
 def draw_box(ax, left, width, text):
     """Draw a part of the layer with its text."""
     corner = (left + 0.05, 1.25 - BOX_HEIGHT / 2 + 0.05)
-    look = {"boxstyle": "round,pad=0.05", "facecolor": "#F4F4F4", "edgecolor": NEUTRAL}
+    look = {"boxstyle": "round,pad=0.05", "facecolor": BOX, "edgecolor": NEUTRAL}
     ax.add_patch(FancyBboxPatch(corner, width - 0.1, BOX_HEIGHT - 0.1, **look))
     write(ax, left + width / 2, 1.25, text)
 

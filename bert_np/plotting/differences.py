@@ -48,7 +48,7 @@ def plot_difference(
     Red where the second map has more, blue where the first has. The maps
     are those of two sentences, of two models, or of one before and after
     training. Two sentences are compared token by token: exchanged tokens
-    stand as "it/he"; a token without a partner is hatched, with a − where
+    appear as "it/he"; a token without a partner is hatched, with a − where
     only the first sentence has it and a + where only the second has.
 
     Parameters
@@ -135,7 +135,7 @@ def merge_sides(pairs, T, U):
     -------
     list of (int or None, int or None)
         The tokens of the first in their order, each with its partner;
-        those that only the second has stand after their left neighbour.
+        those that only the second has follow their left neighbour.
 
     >>> merge_sides([(0, 0), (2, 2)], 3, 3)
     [(0, 0), (None, 1), (1, None), (2, 2)]
@@ -149,7 +149,7 @@ def merge_sides(pairs, T, U):
 
 
 def spread(data, pairs, entries):
-    """Return the differences with 0 where a partner lacks, and where not."""
+    """Return the differences, and where they are known: 0 without a partner."""
     places = [entries.index(pair) for pair in pairs]
     grid = np.ix_(places, places)
     values, known = np.zeros((len(entries),) * 2), np.zeros((len(entries),) * 2, bool)
@@ -212,7 +212,7 @@ def describe_difference(data, pairs, sides, names):
     return (
         f"Attention in {names[1]} minus attention in {names[0]}, {len(pairs)} tokens "
         f"compared: from {q} to {k} it changes most, {before:.2f} to {after:.2f}; "
-        f"over all queries {m} {'gains' if received[most] > 0 else 'loses'} most, "
+        f"over all queries, {m} {'gains' if received[most] > 0 else 'loses'} most, "
         f"{received[most]:+.2f}{describe_lonely(data, pairs, sides, names)}."
     )
 

@@ -190,7 +190,7 @@ def write_cells(image, texts, visible, size):
 
 
 def format_numbers(values, decimals):
-    """Write each value of an array with so many decimal places."""
+    """Write each value of an array with this many decimal places."""
     texts = [f"{value:.{decimals}f}" for value in np.ravel(values)]
     return np.reshape(texts, np.shape(values))
 
@@ -212,14 +212,14 @@ def block_size(length, inches):
 def block_notes(length, inches):
     """Return the remark that a picture is coarser than its map, if it is."""
     block = block_size(length, inches)
-    note = f"drawn as the largest of each {block} x {block} cells"
+    note = f"each cell drawn is the largest of {block} x {block}"
     return [] if block == 1 else [note]
 
 
 def largest_of_blocks(cells, block):
     """Take the largest of each block of `block` x `block` cells.
 
-    A thin diagonal stays visible that an average would wash out.
+    A thin diagonal, which an average would wash out, stays visible.
     """
     for axis in (0, 1):
         starts = range(0, cells.shape[axis], block)

@@ -10,7 +10,7 @@ from bert_np.plotting.figure import AXIS_SIZE, finish, in_own_style, new_figure
 from bert_np.plotting.labels import LABEL_SIZE, token_labels, widest
 
 OUTPUT = "output = LayerNorm of the sum"
-BEYOND = "the largest 0.5 % of the values have the colours of the ends"
+BEYOND = "the largest 0.5 % of the values have the end colours of the scale"
 
 
 @in_own_style
@@ -89,7 +89,7 @@ def check_strips(word, position, segment, output, tokens):
 
 
 def many(values):
-    """Return whether so many numbers are drawn that a few may leave the scale."""
+    """Say whether so many numbers are drawn that a few may leave the scale."""
     return values.size > 1000
 
 

@@ -23,8 +23,11 @@ ROW, HEADING = 0.62, 0.42  # inches: the height of a sentence, of a heading
 LEAST = 0.1  # the weight from which another word gets a link of its own
 GAP = "…"
 SPACE = 0.07  # inches between words
-USUAL = "usual: the mean weight over places whose words are as far apart"
-LEGEND = "blue: the word that looks; orange: the more, the larger the weight it gives"
+USUAL = "usual: the mean weight over all places where the two words are this far apart"
+LEGEND = (
+    "blue: the word that looks; bold: the word looked at; the deeper the orange, the "
+    "larger the weight"
+)
 LONGEST_WORD = 20
 
 
@@ -32,11 +35,11 @@ LONGEST_WORD = 20
 def plot_examples(examples, *, title=None):
     """Draw the places that were found, one sentence below the other.
 
-    The word that looks, the query, is blue, the key orange. Arcs go from
-    the query to the key, and fainter to every other word that gets 0.1
-    or more; the thicker, the larger the weight. Of a long sentence only
-    the words around the two are shown. A list that is empty is left out,
-    as after examples._replace(smallest=[]).
+    The word that looks, the query, is blue, the key orange. An arc leads
+    from the query to the key, fainter ones to every other word that gets
+    0.1 or more; the thicker, the larger the weight. Of a long sentence
+    only the words around the two are shown. An empty list is left out, as
+    after examples._replace(smallest=[]).
 
     Parameters
     ----------
@@ -156,8 +159,8 @@ def examples_table(examples, *, title=None):
     Returns
     -------
     AttentionTable
-        HTML in a notebook, text elsewhere: there the query stands between
-        square brackets, the key between asterisks.
+        HTML in a notebook, text elsewhere: there the query is in square
+        brackets, the key between asterisks.
     """
     require_examples(examples)
     if title is not None and not isinstance(title, str):
@@ -203,7 +206,7 @@ def example_row(example):
 
 
 def tinted(weight):
-    """Return white for the weight 0, and the more orange the larger it is."""
+    """Return white for the weight 0, a deeper orange for a larger one."""
     share = 0.6 * min(max(float(weight), 0.0), 1.0)
     return to_hex([1 - share * (1 - part) for part in to_rgb(KEY)])
 
@@ -246,5 +249,5 @@ def describe_examples(examples):
             [example.words[example.query], example.words[example.key]]
         )
         parts.append(f"{name} from {query} to {key}, {example.weight:.2f}")
-    found = "; ".join(parts)
-    return f"Sentences in which words are linked; {headline(examples)}; {found}."
+    what = "Sentences with arcs from the word that looks"
+    return f"{what}; {headline(examples)}; {'; '.join(parts)}."

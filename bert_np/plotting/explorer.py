@@ -66,7 +66,7 @@ def explore(text="The cat sat because it was tired.", model="all-MiniLM-L6-v2"):
     model = load_model(model)
     missing = missing_front_end()
     if missing:
-        print(f"{missing}: the viewer without a text box")
+        print(f"{missing}, so here is the viewer without its text box")
         return view_of(text, model).viewer
     from IPython.display import DisplayHandle, display
 
@@ -104,7 +104,7 @@ def missing_front_end():
     except ImportError:
         return "ipywidgets is not installed"
     kernel = getattr(get_ipython(), "kernel", None)
-    return "" if kernel is not None else "no notebook here"
+    return "" if kernel is not None else "this is not a notebook"
 
 
 def view_of(text, model, masked=()):

@@ -40,7 +40,7 @@ def own_style():
 
 
 def in_own_style(plot):
-    """Let a function draw in our style, or in that of an Axes it is given."""
+    """Let a function draw in our style, or in that of the Axes it is given."""
 
     @functools.wraps(plot)
     def styled(*arguments, **options):
@@ -67,7 +67,7 @@ class NotebookFigure(Figure):
 
     pyplot does not know it, so it needs no closing, and a cell shows it
     once: as its last expression or through `display(figure)`. Below the
-    PNG stands "In words", which opens to `description`.
+    PNG is "In words", which opens to show `description`.
     """
 
     description = ""
@@ -110,9 +110,9 @@ class NotebookFigure(Figure):
 def in_words(description):
     """Write a description as HTML that opens with a click or a key.
 
-    It stands beside the PNG and does not replace it as the alternative
-    text of an <img> would: so it survives wherever PNG and text do, and
-    the PNG is stored only once.
+    It is shown beside the PNG, which an <img> with an alternative text
+    would replace: so it survives wherever PNG and text do, and the PNG
+    is stored only once.
 
     >>> in_words("cat < dog")
     '<details><summary>In words</summary>cat &lt; dog</details>'

@@ -17,8 +17,8 @@ MOST_COLUMNS, MOST_MEASURES = 4, 40
 def plot_head_summary(measures, *, title=None):
     """Draw measures of every head over the layers, one panel each.
 
-    In each layer the heads stand from left to right; the short line is
-    their mean. Above each panel stands the head with the largest value.
+    In each layer the heads go from left to right; the short line is
+    their mean. The title of a panel names the head with the largest value.
     The scale is 0 to 1 if all values fit, as do shares of attention and
     normalised entropy.
 
@@ -99,6 +99,6 @@ def describe_measures(measures):
             f"(layer {layer}, head {head}; mean {values.mean():.2f})"
         )
     return (
-        f"Measures of {layers} layers of {heads} heads, the largest of each: "
+        f"Measures of {layers} layers of {heads} heads, the largest value of each: "
         f"{', '.join(parts)}."
     )

@@ -59,4 +59,4 @@ def plot_histogram(samples, *, bins=60, xlabel="value", title=None, ax=None):
         f"{name}: mean {values.mean():.3g}, standard deviation {values.std():.3g}"
         for name, values in arrays.items()
     ]
-    return finish(ax, f"How {xlabel} is spread; {'; '.join(parts)}.")
+    return finish(ax, f"Distribution of {xlabel}; {'; '.join(parts)}.")

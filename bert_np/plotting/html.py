@@ -38,7 +38,7 @@ def escape_formulas(text):
 
 
 def join(parts, between=""):
-    """Join parts to one piece of HTML; those that are text are escaped."""
+    """Join parts into one piece of HTML; those that are text are escaped."""
     return Html(escape(between).join(map(escape, parts)))
 
 
@@ -84,7 +84,7 @@ def page(title, body):
 def write_page(path, title, body):
     """Write a page with this title and body; see write_file.
 
-    A body that is a str and no Html would be shown literally.
+    A body that is a plain str, not Html, is shown literally.
     """
     return write_file(path, page(title, body))
 

@@ -126,7 +126,7 @@ def terminal_columns(text):
 
 
 def fill_columns(text, columns, right=False):
-    """Fill a text with spaces to so many columns, its place left or right.
+    """Pad a text with spaces to this many columns, aligned left or right.
 
     >>> fill_columns("cat", 5), fill_columns("cat", 5, right=True)
     ('cat  ', '  cat')
@@ -136,7 +136,7 @@ def fill_columns(text, columns, right=False):
 
 
 def visual_order(label):
-    """Reverse right-to-left letters, which matplotlib does since 3.11."""
+    """Reverse right-to-left letters, as matplotlib itself does since 3.11."""
     if matplotlib.__version_info__ >= (3, 11):
         return label
     runs = groupby(label, lambda c: unicodedata.bidirectional(c) in RIGHT_TO_LEFT)
@@ -144,7 +144,7 @@ def visual_order(label):
 
 
 def shorten(pieces, longest):
-    """Join pieces to a label of at most `longest` characters."""
+    """Join pieces into a label of at most `longest` characters."""
     ends = list(accumulate(map(len, pieces)))
     if not ends or ends[-1] <= longest:
         return "".join(pieces)
@@ -152,14 +152,14 @@ def shorten(pieces, longest):
 
 
 def text_width(text):
-    """Estimate the width of a text in inches, rather too wide than too narrow."""
+    """Estimate the width of a text in inches; when in doubt, too wide."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     broad = sum(text.count(c) for c in BROAD)
     return (len(text) + wide + 0.65 * broad) * LETTER
 
 
 def word_width(text):
-    """Measure the width of a text in inches, where a font is known to have it."""
+    """Measure a text in inches; estimate it if the font lacks a character."""
     font = get_font(findfont(FontProperties(family=["DejaVu Sans"], weight="bold")))
     if not all(map(font.get_char_index, map(ord, text))):
         return text_width(text)

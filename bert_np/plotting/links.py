@@ -86,7 +86,8 @@ def plot_links(
     if only:
         chosen[np.setdiff1d(range(len(chosen)), own)] = False
     chosen, cut = limit_lines(data.probs, chosen, own)
-    notes = [*data.notes, f"per query the largest, up to {mass:.0%} of its row", *cut]
+    largest = f"the largest of each row, together {mass:.0%} of it"
+    notes = [*data.notes, largest, *cut]
     notes += [name_columns(data, own)] if len(own) > 1 else []
     height = min(9.0, max(2.0, 1.3 * LINE * max(data.probs.shape)))
     if ax is not None:
@@ -116,9 +117,10 @@ def check_queries(query, count, only):
 
 
 def name_columns(data, own):
-    """Say whose values stand at the keys: "at the keys: cat (2), it (7)"."""
+    """Say whose values are at the keys, in the order of their columns."""
     rows = labels_of(data)[0]
-    return f"at the keys: {', then '.join(f'{rows[i]} (query {i})' for i in own)}"
+    names = ", then ".join(f"{rows[i]} (query {i})" for i in own)
+    return f"numbers at the keys: {names}"
 
 
 def strongest(probs, mass):
@@ -151,7 +153,7 @@ def limit_lines(probs, chosen, own):
     least = np.partition(probs[chosen], count - MOST_LINES)[count - MOST_LINES]
     kept = chosen & (probs > least)
     kept[own] = chosen[own]
-    return kept, [f"of {count:,} lines those above {least:.2g}"]
+    return kept, [f"of {count:,} lines, only those above {least:.2g}"]
 
 
 def draw_links(ax, probs, chosen, own, norm):
@@ -224,7 +226,7 @@ def describe_links(data, own, only=False):
     if only:
         what = f"of {' and '.join(names)} alone"
     if len(own) == 1:
-        told = f"it {attends[0]}"
+        told = f"this query {attends[0]}"
     else:
         told = "; ".join(" ".join(pair) for pair in zip(names, attends))
     return f"Lines from {len(rows)} queries to {len(keys)} keys, {what}: {told}."

@@ -79,8 +79,8 @@ def draw_both(ax, both, head, side, scores):
     image = draw_head_grid(ax, both, head, side)
     lucky = scores.best_by_luck / len(scores.margins)
     ax.set_title(
-        f"both sentences of {len(scores.margins)} pairs right\n"
-        f"at random: 0.25, the luckiest head {lucky:.2f}",
+        f"both sentences right, of {len(scores.margins)} pairs\n"
+        f"at random: 0.25; the luckiest head {lucky:.2f}",
         fontsize=AXIS_SIZE,
     )
     add_colour_bar(image, ax, 1, "share of pairs")
@@ -113,7 +113,7 @@ def draw_points(ax, scores, head):
     ax.set_title(f"head ({layer}, {number})", fontsize=AXIS_SIZE)
     labels = token_labels(scores.labels)
     for axis, label in zip((ax.xaxis, ax.yaxis), labels):
-        text = f"{label}: to the first − to the second"
+        text = f"{label}: first candidate − second"
         axis.set_label_text(text, **text_style([text], AXIS_SIZE))
     finish_chart(ax)
 
@@ -125,6 +125,6 @@ def describe_pairs(scores, head, both):
         f"Minimal pairs, {len(both)} layers of {both.shape[1]} heads: head "
         f"({head[0]}, {head[1]}) has both sentences right in {twice} of "
         f"{len(scores.margins)} pairs, one in {one}, neither in {neither}; a head "
-        f"that ignores the change has one in all, the luckiest of all heads both in "
-        f"{scores.best_by_luck}."
+        f"that ignores the change has one right in every pair; of heads that decide at "
+        f"random, the luckiest has both right in {scores.best_by_luck}."
     )

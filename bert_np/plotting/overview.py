@@ -4,7 +4,7 @@ from matplotlib.patches import FancyBboxPatch, Rectangle
 
 from bert_np.config import require_config
 from bert_np.errors import BertError, short
-from bert_np.plotting.colours import NEUTRAL, SEGMENTS
+from bert_np.plotting.colours import BOX, NEUTRAL
 from bert_np.plotting.diagrams import blank_axes, draw_arrow
 from bert_np.plotting.drawing import write
 from bert_np.plotting.figure import finish, in_own_style
@@ -85,7 +85,7 @@ def draw_part(ax, text, place, marked):
     """Draw one box; a marked one is black with white text."""
     left, middle, width, height = place
     corner = (left + 0.05, middle - height / 2 + 0.05)
-    face = "black" if marked else SEGMENTS[0]
+    face = "black" if marked else BOX
     look = {"boxstyle": "round,pad=0.05", "facecolor": face, "edgecolor": NEUTRAL}
     ax.add_patch(FancyBboxPatch(corner, width - 0.1, height - 0.1, **look))
     colour = "white" if marked else "black"
@@ -143,5 +143,5 @@ def plot_mlm_head(config, *, title=None):
         ax,
         f"The masked-word head: a hidden state of {H} numbers, a linear map, "
         f"{config.hidden_act}, LayerNorm, a dot product with the vector of each of "
-        f"the {V} words, softmax.",
+        f"the {V} words, and a softmax.",
     )

@@ -160,10 +160,10 @@ function drawPicked(box, places, colours, nameOf, takeOut) {
   box.hidden = !places.length;
   box.replaceChildren();
   places.forEach((place, i) => {
-    const chip = make("button", box, { type: "button", title: "leave it out" });
+    const chip = make("button", box, { type: "button", title: "remove this head" });
     chip.append(colourDot(colours[i]), nameOf(place));
     chip.addEventListener("click", () => takeOut(place));
   });
   make("div", box, { className: "caption", textContent: `Choose up to ${colours.length} `
-    + "thumbnails. Bars in a cell stand in this order, each as high as its attention." });
+    + "thumbnails. The bars in a cell stand in this order, each as high as the attention." });
 }

@@ -99,7 +99,7 @@ def largest_change(change, *axes):
     """Say which patch changes most; each axis is (what it is, names)."""
     cell = np.unravel_index(np.argmax(np.abs(change)), change.shape)
     if abs(change[cell]) < SMALL:
-        return f"No patch changes the answer by {SMALL:.0%}"
+        return f"No patch changes the answer by {SMALL:.0%} or more"
     places = [name_place(what, names, i) for i, (what, names) in zip(cell, axes)]
     return f"{', '.join(places)}: {change[cell]:.0%} of the answer's change"
 
@@ -119,7 +119,7 @@ def describe_changes(change, shown):
     count = int((np.abs(change) >= SMALL).sum())
     return (
         f"How the answer changes with each of {change.size} patches, "
-        f"{change.shape[0]} rows of {change.shape[1]}, 0 the own answer and 1 the "
-        f"other passage's: {shown[0].lower() + shown[1:]}; {count} of the patches "
-        f"change it by {SMALL:.0%} or more."
+        f"{change.shape[0]} rows of {change.shape[1]}; 0 is the passage's own answer, "
+        f"1 that of the other passage; {shown[0].lower() + shown[1:]}; {count} of the "
+        f"patches change it by {SMALL:.0%} or more."
     )

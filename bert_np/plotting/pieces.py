@@ -5,7 +5,7 @@ from matplotlib.patches import Rectangle
 
 from bert_np.errors import BertError, short
 from bert_np.plotting.checks import list_texts
-from bert_np.plotting.colours import FAINT, NEUTRAL, SEGMENTS
+from bert_np.plotting.colours import BOX, FAINT, NEUTRAL, SHADED
 from bert_np.plotting.diagrams import blank_axes
 from bert_np.plotting.drawing import write
 from bert_np.plotting.figure import finish, in_own_style
@@ -27,7 +27,7 @@ def plot_word_pieces(word, vocab, *, title=None):
     Parameters
     ----------
     word : str
-        Of 1 to 24 characters, as it stands after the text was cleaned.
+        Of 1 to 24 characters, as it is after the text was cleaned.
     vocab : list of str, or mapping with such keys
     title : str, optional
 
@@ -75,7 +75,7 @@ def draw_attempt(ax, word, row, attempt, label):
     start, end, found = attempt
     for i, letter in enumerate(readable(list(word))):
         inside = start <= i < end
-        face = "black" if inside and found else SEGMENTS[inside]
+        face = "black" if inside and found else SHADED if inside else BOX
         place = (0.05 + i * CELL[0], 0.05 + row * CELL[1])
         look = {"facecolor": face, "edgecolor": "white"}
         ax.add_patch(Rectangle(place, *CELL, **look))
@@ -85,7 +85,7 @@ def draw_attempt(ax, word, row, attempt, label):
     if not found:
         edge = [0.05 + start * CELL[0] + 0.04, 0.05 + end * CELL[0] - 0.04]
         ax.plot(edge, [middle, middle], color=NEUTRAL, linewidth=1)
-    text = f"{''.join(readable([label])[0])}  {'taken' if found else 'not there'}"
+    text = f"{''.join(readable([label])[0])}  {'taken' if found else 'not found'}"
     write(ax, left, middle, text, ha="left", weight="bold" if found else "normal")
 
 
@@ -96,5 +96,6 @@ def describe_cutting(word, tries):
         for start, end, found in tries
         if found
     ]
-    result = ", ".join(pieces) if tries[-1][2] else "[UNK], for nothing fits at the end"
+    failed = "[UNK], because nothing fits at the end"
+    result = ", ".join(pieces) if tries[-1][2] else failed
     return f"WordPiece cuts {word} in {len(tries)} attempts: {result}."

@@ -48,9 +48,9 @@ function startPlayer(root, markup) {
     find("parts").childNodes.forEach((button, i) =>
       button.setAttribute("aria-current", parts[i].contains(now)));
     const title = now.querySelector("b").textContent, guess = guessSoFar();
-    find("live").replaceChildren(`Stage ${title} (0 to ${blocks.length - 1}). `);
+    find("live").replaceChildren(`Stage ${title} (the last is ${blocks.length - 1}). `);
     if (guess) find("live").append(bold(guess.textContent.replace(/^guess/,
-      "Guess so far, read by the MLM head,")));
+      "The MLM head's guess so far")));
   }
 
   function mark(line, token) { // a row is framed, the remarks of other tokens hide

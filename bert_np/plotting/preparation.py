@@ -81,7 +81,7 @@ def prepare_maps(
     crop : bool
         Leave out the positions that attention_mask masks.
     merge_words : bool
-        Merge word pieces to words; see `merge_word_pieces`.
+        Merge word pieces into words; see `merge_word_pieces`.
     special : "show", "hide" or "renormalise"
         What happens to [CLS] and [SEP]; see `hide_special`.
     segment_ids : array of shape (T,), optional
@@ -102,7 +102,7 @@ def prepare_maps(
     block = block_of(tokens, attention_mask, segment_ids, between)
     for change, note in changes(attention_mask, crop, merge_words, special):
         if note == SPECIAL_NOTES[special] and not set(tokens) & {*ENDS}:
-            note = "neither [CLS] nor [SEP] among the tokens to hide"
+            note = "no [CLS] or [SEP] among the tokens to hide"
         visible, block = (change(cells, tokens)[0] > 0 for cells in (visible, block))
         probs, tokens = change(probs, tokens)
         notes.append(note)
@@ -113,8 +113,8 @@ def prepare_maps(
             "segment_ids must hold 0 and 1"
         )
     if between is not None:
-        sentences = between.replace("to", "to the")
-        notes.append(f"only from the {sentences} sentence, the rest left out")
+        queries, keys = between.split(" to ")
+        notes.append(f"queries of the {queries} sentence, keys of the {keys}")
     return Prepared(
         probs[..., rows, :][..., columns],
         tokens,
@@ -167,7 +167,7 @@ def changes(attention_mask, crop, merge_words, special):
     hiding = partial(hide_special, renormalise=special == "renormalise")
     steps = [
         (crop, cropping, "padding cropped"),
-        (merge_words, merge_word_pieces, "word pieces merged to words"),
+        (merge_words, merge_word_pieces, "word pieces merged into words"),
         (special != "show", hiding, SPECIAL_NOTES[special]),
     ]
     return [(change, note) for asked, change, note in steps if asked]
@@ -297,7 +297,7 @@ def keep_positions(probs, tokens, keep):
 
 
 def visibility(length, attention_mask=None, visible=None):
-    """Combine a mask of keys and a mask of cells to one (T, T) of bool."""
+    """Combine a mask of keys and a mask of cells into one (T, T) of bool."""
     cells = np.ones((length, length), dtype=bool)
     if attention_mask is not None:
         cells &= check_binary("attention_mask", attention_mask, (length,))

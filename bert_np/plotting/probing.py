@@ -67,9 +67,9 @@ def describe_probe(scores):
     best, selective = scores.accuracy.argmax(), scores.selectivity.argmax()
     names = ["the embeddings", *(f"layer {i}" for i in range(len(scores.accuracy) - 1))]
     return (
-        f"What a linear probe reads of {len(scores.labels)} labels: most at "
+        f"Accuracy of a linear probe for {len(scores.labels)} labels: highest at "
         f"{names[best]}, {scores.accuracy[best]:.2f}, where the control task gets "
         f"{scores.control[best]:.2f}; the selectivity is largest at "
-        f"{names[selective]}, {scores.selectivity[selective]:.2f}; each word's most "
-        f"frequent label gives {scores.by_word:.2f}."
+        f"{names[selective]}, {scores.selectivity[selective]:.2f}; guessing each "
+        f"word's most frequent label gives {scores.by_word:.2f}."
     )

@@ -114,7 +114,7 @@ def plot_relation_heads(scores, relation, *, title=None):
     """Draw how often every head finds one relation, both ways round.
 
     A frame marks the head that was chosen on the other half of the
-    sentences; above each grid stands the accuracy of the best offset.
+    sentences; above each grid is the accuracy of the best offset.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def plot_relation_heads(scores, relation, *, title=None):
 
 
 def offset_text(scores, way, row):
-    """Write where the word looked at stands, from the one that looks."""
+    """Write the offset from the word that looks to the one looked at."""
     return f"{scores.offsets[row] * (1, -1)[way]:+}"
 
 
@@ -181,10 +181,10 @@ def describe_relations(scores, way, order):
 def describe_grids(scores, row, name):
     """Name the chosen heads of one relation with their accuracies."""
     best = [
-        f"{DIRECTIONS[way]} head ({layer}, {head}) {scores.best[way, row]:.2f}"
+        f"{DIRECTIONS[way]}, head ({layer}, {head}), {scores.best[way, row]:.2f}"
         for way, (layer, head) in enumerate(scores.heads[:, row])
     ]
     return (
-        f"How often every head finds {name}: {'; '.join(best)}; the best offset, "
-        f"{scores.offsets[row]:+}, reaches {scores.baseline[row]:.2f}."
+        f"How often each attention head finds {name}: {'; '.join(best)}; the best "
+        f"offset, {scores.offsets[row]:+}, reaches {scores.baseline[row]:.2f}."
     )

@@ -53,7 +53,7 @@ def plot_roofline(points, products, bandwidth, *, title=None, ax=None):
     best, least = int(reached.argmax()), int(reached.argmin())
     return finish(
         ax,
-        f"Speed against operations for each byte, below a roof of "
+        f"Speed against operations for each byte moved, below a roof of "
         f"{products:.3g} GFLOP/s and {bandwidth:.3g} GB/s: nearest to it "
         f"{names[best]} ({reached[best]:.0%}), farthest {names[least]} "
         f"({reached[least]:.0%}).",
@@ -88,7 +88,7 @@ def label_roof(ax):
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(NullFormatter())
-    ax.set_xlabel("operations for each byte of memory", fontsize=AXIS_SIZE)
+    ax.set_xlabel("operations for each byte moved", fontsize=AXIS_SIZE)
     ax.set_ylabel("GFLOP/s", fontsize=AXIS_SIZE)
     side_legend(ax)
     finish_chart(ax)

@@ -30,7 +30,7 @@ def with_colours(style):
 
 
 def script_json(data):
-    r"""Write data as JSON that can stand inside a script.
+    r"""Write data as JSON that is safe inside a script.
 
     >>> script_json({"token": "</script>"})
     '{"token": "\\u003c/script\\u003e"}'

@@ -7,16 +7,16 @@ from typing import NamedTuple
 # of the array and the name of the stage. Then a sentence and an equation.
 STAGES = """
 input_ids (T) Ids
-    Every token has a number, its place in the vocabulary.
+    Each token has a number, its place in the vocabulary.
     id_t = place of token t in the vocabulary
 embeddings.word (B T H) Word vectors
-    Every token looks up its row in the word table.
+    Each token looks up its row in the word table.
     word_t = E_word[id_t]
 embeddings.position (T H) Position vectors
-    Every position has a vector, the same in all sentences.
+    Each position has one vector, the same in every sentence.
     position_t = E_position[t]
 embeddings.segment (B T H) Segment vectors
-    One vector marks the first text, another the second.
+    One vector marks the tokens of the first text, another those of the second.
     segment_t = E_segment[s_t]
 embeddings.sum (B T H) Sum of the three
     Which token, where, and in which text: one vector per token.
@@ -31,13 +31,13 @@ embeddings.output (B T H) Input of layer 0
     This is what the first layer receives.
     x = norm, times the mask if dropout is on
 layers.attention.q (B A T D) Queries
-    The query of a token says what it is looking for.
+    A token's query says what the token is looking for.
     q = x W_q + b_q, cut into A heads
 layers.attention.k (B A T D) Keys
-    The key of a token says what it can be found by.
+    A token's key is what the queries are compared with.
     k = x W_k + b_k, cut into A heads
 layers.attention.v (B A T D) Values
-    The value of a token is what it hands over.
+    A token's value is what it hands over to the tokens that attend to it.
     v = x W_v + b_v, cut into A heads
 layers.attention.scores (B A Tq Tk) Scores
     How well does each query match each key?
@@ -58,25 +58,25 @@ layers.attention.output (B T H) Attention output
     One more linear map mixes what the heads have found.
     output = context W_o + b_o
 layers.attention_norm.residual (B T H) Residual sum
-    The token keeps what it was and adds what it took.
+    The attention output is added to the vector that the layer received.
     residual = x + output
 layers.*_norm.output (B T H) Normalised
     Every vector is brought to the same scale.
     x = γ (residual − mean) / √(variance + ε) + β
 layers.ffn.inner (B T F) FFN, widened
-    Every token, by itself, is asked F questions.
+    Each token's vector, by itself, is compared with F learned directions.
     inner = x W_1 + b_1
 layers.ffn.activated (B T F) FFN, activated
-    A clear yes passes, a no is nearly silenced.
+    Large positive numbers pass, negative ones nearly vanish.
     activated = GELU(inner), or the model's other activation
 layers.ffn.outer (B T H) FFN, narrowed
-    The answers become a change of the vector.
+    The F results are turned into a change to the vector, H numbers again.
     outer = activated W_2 + b_2
 layers.ffn_norm.residual (B T H) Residual sum
-    The change is added to what was there.
+    The change is added to the vector that the FFN received.
     residual = x + outer
 layers.output (B T H) Layer output
-    This goes on to the next layer.
+    This goes on to the next layer; after the last, it is the encoder's result.
     x
 pooler.dense (B H) Pooler, dense
     The vector of the first token goes through one more linear map.
@@ -85,10 +85,10 @@ pooler.output (B H) Pooler output
     One vector for the sentence, every number from −1 to 1.
     pooled = tanh(dense)
 mlm.transform (B T H) MLM, dense
-    Every vector is prepared for a comparison with words.
+    Each vector is prepared for comparison with the word vectors.
     transform = x W + b
 mlm.activated (B T H) MLM, activated
-    Positive numbers pass, negative ones nearly vanish.
+    Large positive numbers pass, negative ones nearly vanish.
     activated = GELU(transform), or the model's other activation
 mlm.norm (B T H) MLM, normalised
     Every vector is brought to the same scale.
@@ -114,11 +114,11 @@ span.logits (B T 2) Span logits
 FOLDED_NAME = "The whole layer"
 # Beside the guesses after each layer.
 LENS = (
-    "The guesses are what the MLM head reads here. It was trained on the last layer's "
-    "output alone: before that it is an instrument's reading (the logit lens), not "
-    "the model's opinion."
+    "The guesses are what the MLM head makes of these vectors. It was trained on the "
+    "last layer's output only: on earlier layers they are the reading of an instrument "
+    "(the logit lens), not the model's opinion."
 )
-FOLDED_SENTENCE = "The same stages with its own parameters; layers={} shows them."
+FOLDED_SENTENCE = "The same stages with other parameters; layers={} shows them."
 PARTS = {
     "input_ids": "Text",
     "embeddings": "Embeddings",

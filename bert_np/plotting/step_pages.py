@@ -1,8 +1,8 @@
 """Stages of the forward pass as HTML, and a player where scripts run.
 
-Without scripts all stages stand below each other. Each row of numbers is
-a row of a table, a name beside a picture of its own, so the names stay in
-their places where a front end removes the style.
+Without scripts all stages follow each other down the page. Each row of
+numbers is a row of a table, a name beside its own picture, so the names
+stay in their places where a front end removes the style.
 """
 
 import re
@@ -27,7 +27,7 @@ from bert_np.plotting.step_texts import (
 
 MOST_ROWS, MOST_COLUMNS, MOST_CELLS = 64, 768, 16384  # of a picture
 HEIGHT = 18  # pixels of a row
-LEVELS = 14  # steps of a picture's colours; 15 and the one of masked cells: 4 bits
+LEVELS = 14  # steps between 15 colours; with that of masked cells they fill 4 bits
 FIRST = 3  # numbers of a row that are written beside its picture
 PLAYER = ("parts.js", "player.js")
 SIDE_COLOURS = {"q": colours.QUERY, "k": colours.KEY, "v": colours.VALUE}
@@ -130,7 +130,7 @@ def equation_html(equation):
 
 
 def numbers_html(stage):
-    """Write the numbers of a stage: a table, a picture, or where they stand."""
+    """Write the numbers of a stage: a table, a picture, or where they were."""
     if stage.repeats:
         return f"{summary(stage)}; {stage.repeats}"
     if stage.values.size <= SMALL or stage.values.dtype.kind in "iu":
@@ -231,9 +231,9 @@ def scale_html(stage, limit, block):
     columns = f"columns {stage.columns[0]} to {stage.columns[-1]} from left to right"
     words = [summary(stage), columns]
     if limit is not None:
-        words.append("stronger ones have the end colours")
+        words.append("numbers beyond the ends have the end colours")
     if stage.masked.any():
         words.append("grey: masked")
     if max(block) > 1:
-        words.append(f"drawn as the strongest of each {block[0]} × {block[1]} numbers")
+        words.append(f"each cell is the strongest of {block[0]} × {block[1]} numbers")
     return tag("div", join([low, bar, high], " "), WIDE_SPACE, "; ".join(words))

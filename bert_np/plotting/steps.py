@@ -424,7 +424,7 @@ def strongest_keys(probs, labels):
     for i, label in enumerate(labels):
         best = probs[:, i].argmax(axis=-1)
         found = [f"{a} → {labels[j]} {probs[a, i, j]:.2f}" for a, j in enumerate(best)]
-        yield f"heads at {label}: {', '.join(found)}"
+        yield f"each head's strongest key for {label}: {', '.join(found)}"
 
 
 def guesses_by_stage(trace, model, choice):
@@ -463,4 +463,4 @@ def best_words(values, rows, vocabulary):
         best = np.argsort(-logits[: len(names) or None], kind="stable")[:BEST]
         called = [token_text(names[i], LONGEST) if names else f"id {i}" for i in best]
         words = [f"{name} {logits[i]:.2f}" for name, i in zip(called, best)]
-        yield f"highest at {label}: {', '.join(words)}"
+        yield f"highest logits at {label}: {', '.join(words)}"

@@ -42,8 +42,8 @@ def attention_table(probs, tokens, *, power=1.0, decimals=2, title=None, **choic
 
     Row i shows how token i spreads its attention over the tokens. The
     last column holds the sums of the rows, the last row the sums of the
-    columns. Colours and texts of the cells stand in the cells, so the
-    table stays whole in a notebook that is not trusted.
+    columns. Colours and texts are written into each cell, so the table
+    stays whole in a notebook that is not trusted.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ function startViewer(root, data, keep) {
 
   // The page without script becomes a fold below the viewer.
   const still = document.createElement("details"), host = document.createElement("div");
-  make("summary", still, { textContent: "The same data without script" });
+  make("summary", still, { textContent: "The same data as a picture and a table" });
   still.append(...root.childNodes);
   root.append(host, still);
   still.style.margin = "10px 0";
@@ -250,7 +250,7 @@ function startViewer(root, data, keep) {
       return [bold("queries", query), " attends most to ", ...strongest(
         all.keys.map((j) => [query, j]), ([, j]) => bold("keys", j)), end];
     if (query === undefined)
-      return [bold("keys", key), " gets most from ", ...strongest(
+      return [bold("keys", key), " gets the most attention from ", ...strongest(
         all.queries.map((i) => [i, key]), ([i]) => bold("queries", i)), end];
     return [bold("queries", query), " attends to ", bold("keys", key), ": ",
       ...each((place) => [written(query, key, place)]), end];

@@ -40,12 +40,15 @@ from bert_np.plotting.table import (
 MOST_TOKENS = 512
 MOST_VALUES = 600_000  # 12 x 12 heads of 64 tokens, two heads of 512
 STRONGEST = 3  # keys of a row in the table of a long text
-ROUNDING = "Values are rounded to 1/255: each is off by at most 1/510, 0.002."
+ROUNDING = (
+    "Values are rounded to multiples of 1/255, so each is off by at most 1/510, "
+    "about 0.002."
+)
 SCRIPTS = ("parts.js", "viewer.js")
 SPECIAL_CHOICES = {
     "show": "shown",
-    "hide": "hidden, rows as they are",
-    "renormalise": "hidden, rows sum to 1",
+    "hide": "hidden, rows unchanged",
+    "renormalise": "hidden, rows sum to 1 again",
 }
 
 
@@ -53,7 +56,7 @@ SPECIAL_CHOICES = {
 class AttentionViewer:
     """A picture, a table and an interactive viewer of the same maps.
 
-    Where scripts run, the viewer stands first and the rest folds below it;
+    Where scripts run, the viewer comes first and the rest folds below it;
     elsewhere, as in a notebook that is not trusted, picture and table stay.
     """
 
@@ -107,10 +110,9 @@ def attention_viewer(
     """Make an interactive viewer of attention maps.
 
     A map and lines from queries to keys show one head, or several at
-    once, each in a colour of its own; thumbnails and sliders choose
-    them. Tokens are chosen by pointer or keyboard, and a sentence states
-    the values. A line separates the two texts of a pair, which [SEP]
-    tells apart.
+    once, each in its own colour; thumbnails and sliders choose them.
+    Tokens are chosen by pointer or keyboard, and a sentence states the
+    values. A line separates the two texts of a pair, as [SEP] marks them.
 
     Parameters
     ----------
@@ -118,8 +120,8 @@ def attention_viewer(
         of L arrays of shape (A, T, T). Rows are queries, columns are
         keys; each value from 0 to 1.
     tokens : list of T str
-        At most 512. Of more than 40 a window shows 40 queries and keys,
-        and slides.
+        At most 512. If there are more than 40, a sliding window shows 40
+        queries and keys.
     layers, heads : list of int, optional
         Which to show; by default all.
     power : float
@@ -296,7 +298,7 @@ def pack_maps(shown, special, fixed):
     special : str
         The choice to begin with.
     fixed : bool
-        Whether the maps are as `special` makes them already.
+        Whether `special` is applied already, and cannot be changed.
 
     Returns
     -------

@@ -36,7 +36,7 @@ from bert_np.plotting.labels import LABEL_SIZE, key_margin, token_labels, widest
 from bert_np.plotting.preparation import visibility
 
 MOST_ROWS = 24  # tokens up to which bars carry numbers
-SIGNS = "numbers above 0 red, below 0 blue, 0 white"
+SIGNS = "red: above 0; white: 0; blue: below 0"
 
 
 @in_own_style
@@ -44,8 +44,8 @@ def plot_steps(q, k, v, tokens, *, visible=None, decimals=2, title=None):
     """Draw the steps of one head in a row, from scores to context.
 
     scores = q kᵀ, scaled = scores / sqrt(D), masked, probs = softmax of
-    each row, context = probs v. Above each step stand its formula and
-    its shape; if the cells have room, they carry their numbers. The
+    each row, context = probs v. Above each step are its formula and its
+    shape; if the cells have room, they carry their numbers. The
     masked step is drawn if `visible` is given.
 
     Parameters
@@ -150,7 +150,7 @@ def label_step(ax, name, labels, values, side, first):
     if name == "context":
         columns = [str(d) for d in range(values.shape[1])]
         write_labels(ax.xaxis, columns, side * context_ratio(values))
-        ax.set_xlabel("number", fontsize=AXIS_SIZE)
+        ax.set_xlabel("dimension", fontsize=AXIS_SIZE)
     else:
         write_labels(ax.xaxis, labels, side)
     if first:
@@ -222,7 +222,8 @@ def draw_products(axes, q, k, query, cell, decimals):
     own = np.zeros(k.shape, dtype=bool)
     own[query] = True
     limit = max(np.abs(q).max(), np.abs(k).max())
-    alone = axes[0].imshow(np.ma.masked_where(~own, own * q), aspect="auto")
+    look = {"aspect": "auto", "interpolation": "nearest"}
+    alone = axes[0].imshow(np.ma.masked_where(~own, own * q), **look)
     keys = draw_signed(axes[1], k, limit)
     alone.set(norm=keys.norm, cmap=keys.get_cmap().with_extremes(bad="white"))
     products = draw_signed(axes[2], k * q, np.abs(k * q).max())

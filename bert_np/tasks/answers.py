@@ -48,10 +48,10 @@ def answer(
     extended to whole words. A text that is too long for the model is read
     in windows, each after the question, and the best span of all is taken.
 
-    A model trained on questions without an answer too, as those of SQuAD
-    2.0, gives the span from [CLS] to [CLS] where there is none. A file of
-    HuggingFace's does not say whether it was, so that no_answer_threshold
-    has to.
+    A model that was also trained on questions without an answer, such as
+    those of SQuAD 2.0, gives the span from [CLS] to [CLS] for them.
+    HuggingFace's files do not say whether a model was trained like this,
+    so no_answer_threshold has to.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _check_reader(params, config, longest):
 
 
 def _threshold(given, config):
-    """The threshold for "no answer", or None where a span is always given."""
+    """Return the threshold for "no answer"; None: a span is always given."""
     if given is None:
         return config.no_answer_threshold
     if type(given) not in (int, float) or not abs(given) <= sys.float_info.max:
@@ -139,7 +139,7 @@ def _pieces(name, text, tokenizer):
 
 
 def _room(asked, max_length, config):
-    """How many pieces of the text have room beside the question."""
+    """Return how many pieces of the text have room beside the question."""
     most = config.max_position_embeddings
     if max_length is None:
         max_length = min(LENGTH, most)
@@ -154,7 +154,7 @@ def _room(asked, max_length, config):
 
 
 def _logits(encodings, first, room, params, config, tokenizer):
-    """The logits of start and end in each window: two arrays (W, 1 + room).
+    """Return the logits of start and end in W windows: two (W, 1 + room).
 
     Column 0 is [CLS], the others are pieces of the text, which begins at
     token `first`; a window with fewer pieces is filled with -inf.
@@ -171,7 +171,7 @@ def _logits(encodings, first, room, params, config, tokenizer):
 
 
 def _best_of(start, end, place, longest):
-    """The best span of a window: (score, (its first, its last piece))."""
+    """Return the best span of a window: (score, (first, last piece))."""
     n = np.arange(place[1] - place[0])
     length = n - n[:, None]  # (start, end): how far the end lies behind
     scores = start[1 : 1 + len(n), None] + end[1 : 1 + len(n)]
@@ -181,7 +181,7 @@ def _best_of(start, end, place, longest):
 
 
 def _to_words(pieces, i, j):
-    """The characters from the word of piece i to the word of piece j."""
+    """Return the characters from the word of piece i to the word of piece j."""
     words = [word for *_, word in pieces]
     first = words.index(words[i])
     last = len(words) - 1 - words[::-1].index(words[j])
@@ -189,6 +189,6 @@ def _to_words(pieces, i, j):
 
 
 def _probability(score, start, end):
-    """softmax(start) softmax(end) of a span with this sum of logits."""
+    """Return softmax(start) softmax(end) of a span with this sum of logits."""
     total = np.logaddexp.reduce(start.ravel()) + np.logaddexp.reduce(end.ravel())
     return float(np.exp(score - total))

@@ -12,20 +12,20 @@ MOST_TOKENS = 4096  # per batch, padding counted, so that its arrays stay small
 
 
 def require_count(name, value, most=None):
-    """Refuse what is not an int from 1, or None where None is allowed."""
+    """Refuse what is not an int from 1 on, up to `most` if that is given."""
     if type(value) is not int or value < 1 or (most is not None and value > most):
         allowed = "an int >= 1" if most is None else f"1..{most}"
         raise BertError(f"{name} = {short(value)}, allowed: {allowed}")
 
 
 def require_list(name, value, what):
-    """Refuse what is not a list; a single text belongs into one."""
+    """Refuse what is not a list; a single text belongs in one."""
     if not isinstance(value, (list, tuple)):
         raise BertError(f"{name} is {type(value).__name__}, allowed: a list of {what}")
 
 
 def encode_text(text, name, config, tokenizer, max_length=None):
-    """Encode a text, or a pair (str, str), and name it in what is refused."""
+    """Encode a text, or a pair (str, str); messages call it `name`."""
     pair = text if isinstance(text, tuple) and len(text) == 2 else (text,)
     for i, part in enumerate(pair):
         check_text(part, name if len(pair) == 1 else f"{name}[{i}]")
@@ -75,8 +75,8 @@ def run_batches(encodings, params, config, tokenizer, size=None):
 
     `places` are those of the batch's rows among the encodings, so that the
     caller can put results in order; `out` is what bert returns. A single
-    text takes the plain path: it has no padding to be left out, and to
-    arrange the parameters for the fast one would take longer than it saves.
+    text takes the plain path: it has no padding to leave out, and
+    arranging the parameters for the fast path would cost more than it saves.
     """
     if len(encodings) == 1:
         run, model = bert, {"params": params}
@@ -93,8 +93,8 @@ def run_batches(encodings, params, config, tokenizer, size=None):
 def with_progress(items, unit):
     """Go through the items, with a progress bar if there are ten or more.
 
-    tqdm starts a thread that watches over its bars; on WebAssembly none
-    can start, of which it would warn, though the bar works without.
+    tqdm would warn in WebAssembly, where it cannot start the thread that
+    watches over its bars, although the bars work without it.
     """
     from tqdm import TqdmMonitorWarning
     from tqdm.auto import tqdm
@@ -105,7 +105,7 @@ def with_progress(items, unit):
 
 
 def check_window(room, overlap):
-    """Refuse a window without room, and an overlap that leaves no step."""
+    """Return the overlap of windows; refuse one without room or step."""
     if room < 1:
         raise BertError(
             f"no room for a text: {1 - room} positions too few for [CLS], [SEP] and "
@@ -125,7 +125,7 @@ def windows(length, room, overlap):
     """Cover `length` pieces by windows (start, end) of at most `room`.
 
     Neighbours share `overlap` pieces, so that what one window cuts apart
-    stands whole in the next.
+    is whole in the next.
 
     >>> windows(10, 6, 2)
     [(0, 6), (4, 10)]

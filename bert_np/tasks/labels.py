@@ -27,8 +27,8 @@ def classify(texts, params, config, tokenizer, top_k=None, max_length=None):
     """Say which label fits each text.
 
     Labels that exclude each other get probabilities that sum to 1
-    (softmax). Where a text may have several labels, each gets a
-    probability of its own (logistic function). A model that was trained
+    (softmax). Where a text may have several labels, each gets an
+    independent probability (logistic function). A model that was trained
     for regression gives a number in place of a probability.
 
     Parameters
@@ -73,13 +73,13 @@ def classify(texts, params, config, tokenizer, top_k=None, max_length=None):
 
 
 def label_scores(logits, problem):
-    """Turn the logits of labels into what classify returns of them.
+    """Turn the logits of labels into the scores that classify returns.
 
     Parameters
     ----------
     logits : ndarray of shape (B, K)
     problem : str
-        As BertConfig.problem has it.
+        As BertConfig.problem gives it.
 
     Returns
     -------
@@ -110,14 +110,14 @@ def _check_classifier(params, config, top_k):
 
 
 def _vectors(batch, out, config):
-    """The vector of each text that the sequence head reads: (B, H)."""
+    """Return the vector of each text that the sequence head reads: (B, H)."""
     if config.classifier_pooling == "pooler":
         return out["pooler_output"]
     return pool_tokens(out["last_hidden_state"], batch.attention_mask, "mean")
 
 
 def _ranked(scores, config, top_k):
-    """The labels with their scores, the best first."""
+    """Return the labels with their scores, the best first."""
     named = [(label, float(score)) for label, score in zip(config.labels, scores)]
     if config.problem != "regression":
         named.sort(key=lambda pair: -pair[1])
@@ -143,7 +143,7 @@ class Tagged(NamedTuple):
 
 
 def tag(texts, params, config, tokenizer, overlap=None):
-    """Give each word of each text a label, and join words to spans.
+    """Give each word of each text a label, and join words into spans.
 
     The label of a word is read from its first piece. Labels that begin
     with "B-" and "I-", as those of named entities do, mark the first and
@@ -211,9 +211,9 @@ def _pieces(text, name, tokenizer):
 
 
 def _piece_logits(cuts, room, overlap, params, config, tokenizer):
-    """The logits of each text's pieces, from the windows with most context.
+    """Return the logits of each text's pieces, from windows with most context.
 
-    Returns a list of N arrays (number of pieces, K).
+    They are a list of N arrays (number of pieces, K).
     """
     parts = [
         (i, start, end)
@@ -237,7 +237,7 @@ def _piece_logits(cuts, room, overlap, params, config, tokenizer):
 
 
 def _tagged(text, pieces, probs, labels):
-    """The words and spans of one text, from the probabilities of its pieces."""
+    """Return the words and spans of one text, from its pieces' probabilities."""
     listed, words = not isinstance(text, str), {}
     for (_, start, end, word), row in zip(pieces, probs):
         if word in words:  # a later piece: it only moves the end
@@ -252,7 +252,7 @@ def _tagged(text, pieces, probs, labels):
 
 
 def join_spans(text, words):
-    """Join words to spans, as tag does.
+    """Join words into spans, as tag does.
 
     B-X begins a span, I-X continues one of X or else begins one, and any
     other label belongs to none.

@@ -73,7 +73,7 @@ def fill_mask(text, params, config, tokenizer, top_k=5, targets=None):
 
 
 def _score_words(words, ids, segments, masked, probs, model):
-    """For each [MASK], the words with their probabilities, the best first."""
+    """Return the words with their probabilities for each [MASK], best first."""
     most = model["config"].max_position_embeddings - len(ids) + 1
     for word, pieces in words.items():
         if len(pieces) > most:
@@ -92,7 +92,7 @@ def _score_words(words, ids, segments, masked, probs, model):
 
 
 def _token_probs(ids, segments, places, params, config, tokenizer):
-    """The probability of every token at some places of rows: (B, N, V)."""
+    """Return the probability of each token at N places of B rows: (B, N, V)."""
     inputs = {"segment_ids": segments, "attention_mask": np.ones_like(ids)}
     out = bert(ids, params, config, **inputs, return_attention=False)
     logits = masked_lm_logits(out["last_hidden_state"][:, places], params, config)
@@ -100,10 +100,10 @@ def _token_probs(ids, segments, places, params, config, tokenizer):
 
 
 def _word_prob(ids, segments, place, pieces, params, config, tokenizer):
-    """The probability of a word of several pieces at one [MASK]; see fill_mask.
+    """Return the probability of a word of several pieces at one [MASK].
 
     Row i of the batch has the first i pieces filled in, and piece i is
-    predicted there.
+    predicted there; see fill_mask.
     """
     k = len(pieces)
     rows = np.insert(ids, place, [tokenizer.mask_token_id] * (k - 1))

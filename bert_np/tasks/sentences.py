@@ -113,8 +113,8 @@ def search(
     max_length, pooling
         As in embed_sentences.
     vectors : ndarray of shape (N, H), optional
-        What embed_sentences returned for these texts. Whoever asks
-        several questions of the same texts makes them once.
+        What embed_sentences returned for these texts. Computed once, the
+        vectors serve any number of queries.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def search(
 
 
 def _check_vectors(vectors, shape):
-    """Refuse vectors that are not one of each text."""
+    """Refuse vectors that are not one for each text."""
     found = getattr(vectors, "dtype", None)
     if not isinstance(vectors, np.ndarray) or found.kind != "f":
         kind = found or type(vectors).__name__
@@ -154,7 +154,7 @@ def _check_vectors(vectors, shape):
 
 
 def pool_tokens(hidden, attention_mask, way):
-    """Make one vector of each text's real tokens: (B, H).
+    """Make one vector from each text's real tokens: (B, H).
 
     The ways are those of embed_sentences; the vector is not scaled.
     """

@@ -1,2 +1,2 @@
-"""Training: losses, backward passes, Adam, masking, the loop, and the
-toy language. No other part of the library imports it."""
+"""Training: losses, backward passes, Adam, masking, the loop, fine-tuning
+and the toy language. Only the live page imports it, for its examples."""

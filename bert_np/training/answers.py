@@ -1,4 +1,4 @@
-"""From logits to answers, beside the right ones."""
+"""From logits to answers, kept beside the right ones."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ class Answers(NamedTuple):
 
     @property
     def accuracy(self):
-        """Which fraction is right; None if numbers are predicted."""
+        """The fraction that is right; None if numbers are predicted."""
         if self.labels.dtype.kind == "f":
             return None
         return accuracy(self.labels, self.predictions)
@@ -67,10 +67,10 @@ def answer_rows(params, config, data):
 def read_logits(logits, task, config):
     """Return the answers that the logits of a head amount to.
 
-    The label with the largest logit; of labels that do not exclude each
-    other those above 0, a probability above 1/2; of numbers the logits
-    themselves; of spans the one with the largest sum of both logits that
-    does not end before it starts.
+    One label: that of the largest logit. Several labels: those with a
+    logit above 0, a probability above 1/2. Numbers: the logits themselves.
+    A span: the one with the largest sum of both logits, of those that do
+    not end before they start.
 
     Parameters
     ----------

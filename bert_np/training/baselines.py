@@ -1,8 +1,9 @@
-"""What simple methods reach, so that a figure of BERT's says something.
+"""What simple methods reach, so that BERT's figures can be judged.
 
-Which words stand in a text, in any order; the vectors of the model that is
-not trained further; and for words the label that each had most often. All
-learn from the same examples, and nothing is chosen on those that are asked.
+One looks at which words a text has, in any order; one at the vectors of a
+model that is not trained further; one gives each word the label that it
+had most often. All learn from the same examples, and nothing is chosen on
+the examples that are asked.
 """
 
 from collections import Counter, defaultdict
@@ -29,7 +30,7 @@ MOST_WORDS = 5000  # of a bag of words: the most frequent
 
 
 def bag_of_words_answers(training, asked, rng):
-    """Answer by which words stand in a text, whatever their order.
+    """Answer by which words occur in a text, whatever their order.
 
     A logistic regression on vectors with a 1 for each word that is there.
 
@@ -59,7 +60,7 @@ def bag_of_words_answers(training, asked, rng):
 
 
 def _words(text):
-    """The different words of a text, in lower case."""
+    """Return the different words of a text, in lower case."""
     return {word for word, _ in basic_split(normalize(text)[0])}
 
 
@@ -94,7 +95,7 @@ def majority_answers(training, asked):
     """Answer with the label that each word had most often.
 
     A word that was not seen gets the label most frequent among words seen
-    only once, for new words are like rare ones.
+    only once, since new words are like rare ones.
 
     Parameters
     ----------
@@ -174,7 +175,7 @@ def _learn_and_answer(x, names, asked, rng):
 
 
 def _check_single_labels(training, asked, rng):
-    """The texts and labels to learn from, and the texts that are asked."""
+    """Return the texts and labels to learn from, and the texts that are asked."""
     check_rng(rng)
     for examples in (training, asked):
         check_examples(examples, "sequence", "one label")

@@ -2,7 +2,7 @@
 
 A formula of ten operations on a large array writes ten large arrays to
 memory and reads them again. On a block of the array they stay in the
-processor's cache. The results are the same bits.
+processor's cache. The results are the same, bit for bit.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def by_blocks(function, *arrays):
     Parameters
     ----------
     function : function
-        Of as many arrays; returns a tuple of arrays of that shape and
+        Takes as many arrays; returns a tuple of arrays of that shape and
         dtype.
     *arrays : ndarray
         All of one shape.

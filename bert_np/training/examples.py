@@ -31,7 +31,7 @@ from bert_np.training.inputs import (
 )
 
 MULTI, REGRESSION = "multi_label_classification", "regression"
-BLUR = 0.2  # lengths are taken as up to this fraction more, for new batches
+BLUR = 0.2  # lengths count as up to this fraction more, so that batches differ
 
 
 class Row(NamedTuple):
@@ -71,7 +71,7 @@ def read_examples(path, task="sequence", columns=None, problem=None):
     Returns
     -------
     list
-        Of examples, as the module's docstring has them.
+        Of examples, as the module's docstring describes them.
     """
     check_task(task, problem)
     if columns is not None:
@@ -94,7 +94,7 @@ def read_examples(path, task="sequence", columns=None, problem=None):
 
 
 def _cells(line, columns, where):
-    """The columns of a line that were asked for, in that order."""
+    """Return the columns of a line that were asked for, in that order."""
     cells = line.split("\t")
     columns = columns or range(1, len(cells) + 1)
     if max(columns) > len(cells):
@@ -105,7 +105,7 @@ def _cells(line, columns, where):
 
 
 def _labelled(cells, problem, path, number):
-    """A text, or a pair of texts, with its label."""
+    """Return a text, or a pair of texts, with its label."""
     *texts, label = cells
     if len(texts) not in (1, 2):
         raise BertError(
@@ -125,14 +125,14 @@ def _labelled(cells, problem, path, number):
 
 
 def _sentence(rows, path, columns):
-    """Words and their labels, from lines of one sentence."""
+    """Return words and their labels, from lines of one sentence."""
     cells = [_cells(line, columns, f"{path}, line {n}") for n, line in rows]
     words, labels = zip(*cells)
     return list(words), list(labels)
 
 
 def _question(cells, _, path, number):
-    """A question and a text, with the place of the answer."""
+    """Return a question and a text, with the place of the answer."""
     if len(cells) != 3:
         raise BertError(
             f"{path}, line {number}, has {len(cells)} columns, allowed: question, text "
@@ -228,8 +228,8 @@ def encode_examples(examples, config, tokenizer, task="sequence", max_length=128
     """Turn examples into ids, and their labels into numbers.
 
     A word is cut into pieces, of which the first carries its label; the
-    others are not asked. An answer is from its first piece to its last;
-    where there is none, both are [CLS].
+    others have none. An answer goes from its first piece to its last;
+    where there is no answer, both are [CLS].
 
     Parameters
     ----------
@@ -239,8 +239,9 @@ def encode_examples(examples, config, tokenizer, task="sequence", max_length=128
     tokenizer : Tokenizer
     task : str
     max_length : int
-        Longer texts are cut, at the model's positions at the latest. Of a
-        text with an answer, the window with most around it is taken.
+        Longer texts are cut to this, or to the model's positions if these
+        are fewer. For an answer, the window with most text around it is
+        taken.
 
     Returns
     -------
@@ -297,7 +298,7 @@ def _encode_words(words, names, numbers, config, tokenizer, max_length):
 
 
 def _encode_span(read, place, numbers, config, tokenizer, max_length):
-    """One of the windows in which answer reads a text: that of the answer."""
+    """Encode the window with the answer, of those in which `answer` reads."""
     asked, pieces = (cut_text(text, tokenizer, allow_special=True) for text in read)
     room = max_length - len(asked) - 3  # [CLS] and two [SEP]
     if room < 1 or not pieces:

@@ -5,7 +5,7 @@
 reads examples from FILE, sets a part of them aside as a test, trains on the
 others and writes the model to the new folder OUT in HuggingFace's layout,
 with report.json beside it: every setting, how training went, and how good
-the model is on the test part, which chose nothing. Beside it stands what
+the model is on the test part, on which nothing was chosen, beside what
 simple methods reach on the same test. FILE has one example per line, text
 <TAB> label; `read_examples` says what else it may hold. Run again after an
 interruption, the command continues where it stopped.
@@ -77,7 +77,7 @@ from bert_np.training.metrics import confusion_matrix, macro_f1
 from bert_np.training.settings import FineTuningSettings as FineTuningSettings
 from bert_np.tree import leaves, map_leaves
 
-# What random numbers are drawn for: each purpose has generators of its own.
+# What random numbers are drawn for: each purpose has its own generators.
 HEAD, SPLIT, ORDER, DROPOUT, TEST = range(5)
 DROPOUTS = ("hidden_dropout_prob", "attention_probs_dropout_prob")
 
@@ -103,14 +103,14 @@ def fine_tune(
     report_every=25,
     **changes,
 ):
-    """Train a model to answer like examples.
+    """Train a model to answer like the examples.
 
     A new head is put on the model. The layers below the trained ones run
     once, and what they make of each text is kept. A part of the examples
     is held out: after each epoch it tells how well the model answers what
-    it has not been trained on, and the best epoch is kept. Since it chose,
-    its accuracy is too kind; the figure to report needs examples that were
-    never given to this function.
+    it has not been trained on, and the best epoch is kept. The held-out
+    accuracy of the epoch chosen is too kind; the figure to report needs
+    examples that were never given to this function.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ def fine_tune(
         The file that keeps the run: written every checkpoint_every steps,
         after each epoch, and on an interruption.
     resume : bool
-        True: continue from the file, with the bits that a run without
-        interruption would have. False: the file must not exist.
+        True: continue from the file, bit for bit like a run without
+        interruption. False: the file must not exist.
     checkpoint_every : int
     report : function
         Called with a line of text every report_every steps.
@@ -145,8 +145,8 @@ def fine_tune(
     FineTuned
         (model, report). The model can be saved, and loaded again by this
         library and by transformers. With pooling="mean" transformers
-        cannot compute its answers, for its class reads the pooler; such a
-        model has none.
+        cannot compute its answers, since its class reads the pooler; such
+        a model has none.
 
     Raises
     ------
@@ -196,8 +196,8 @@ def evaluate_model(model, examples, max_length=128, report=None):
     examples : list
         As fine_tune takes them.
     max_length : int
-        Longer texts are cut, but for questions: those are answered by
-        bert_np.answer, which reads a text of any length.
+        Longer texts are cut. Questions are the exception: bert_np.answer
+        answers them, and it reads a text of any length.
     report : function, optional
         Called with a line of text now and then.
 
@@ -255,7 +255,7 @@ class Task(NamedTuple):
 
 
 def _prepare(model, examples, labels, settings, seed, report):
-    """Everything up to the first step: labels, head, split, frozen outputs."""
+    """Prepare for the first step: labels, head, split, frozen outputs."""
     config = _config_of(model, examples, labels, settings)
     params = _with_head(model, config, settings, _generator(seed, HEAD))
     frozen, trained = split_layers(params, settings.layers)
@@ -271,7 +271,7 @@ def _prepare(model, examples, labels, settings, seed, report):
 
 
 def _config_of(model, examples, labels, settings):
-    """The model's config with the labels of the examples."""
+    """Return the model's config with the labels of the examples."""
     params, config, _ = model
     if settings.task == "span":
         nothing = any(place is None for _, place in examples)
@@ -290,7 +290,7 @@ def _config_of(model, examples, labels, settings):
 
 
 def _with_head(model, config, settings, rng):
-    """The parts of a model that its task needs, with a head."""
+    """Return the parts of a model that its task needs, with a head."""
     params, task, body = model[0], settings.task, ["embeddings", "layers"]
     if task == "sequence" and settings.pooling == "pooler":
         body.append("pooler")
@@ -308,7 +308,7 @@ def _draw_seed(rng):
 
 
 def _generator(seed, purpose, number=0):
-    """The generator of one purpose; of one epoch or step, where it has many.
+    """Return the generator of one purpose, or of one epoch or step of it.
 
     So a step draws the same numbers whether or not the run was interrupted
     before it.
@@ -320,7 +320,7 @@ def _generator(seed, purpose, number=0):
 
 
 def _begin(task):
-    """The run before its first step.
+    """Return the run before its first step.
 
     step : int, the number of updates made
     params : dict, what is trained
@@ -348,7 +348,7 @@ def _runs(run, task, run_all):
 
 
 def _next_step(run, task, numbers, run_all):
-    """The run after a step on these examples."""
+    """Return the run after a step on these examples."""
     settings = task.settings
     dropout = dict.fromkeys(DROPOUTS, settings.dropout)
     new, metrics = fine_tuning_step(
@@ -364,7 +364,7 @@ def _next_step(run, task, numbers, run_all):
 
 
 def _end_epoch(run, task):
-    """The run after a look at the held-out part: is it the best so far?"""
+    """Return the run, measured on the held-out part; keep it if it is the best."""
     found = {"training_loss": float(np.mean(run["losses"][-task.steps :]))}
     if task.held_out.rows:
         answers = answer_rows(run["params"], task.config, task.held_out)
@@ -378,12 +378,12 @@ def _end_epoch(run, task):
 
 
 def _rank(found):
-    """What is better is larger: the accuracy, then the loss with its sign changed."""
+    """Rank an epoch, better is larger: by accuracy, then by the lower loss."""
     return found.get("accuracy") or 0.0, -found.get("held_out_loss", 0.0)
 
 
 def _progress(run, task, epoch_ends, recent):
-    """A line about the last steps, or about the epoch that has ended."""
+    """Return a line about the last steps, or about the epoch that has ended."""
     epochs = task.settings.epochs
     if not epoch_ends:
         loss = np.mean(run["losses"][-recent:])
@@ -399,7 +399,7 @@ def _progress(run, task, epoch_ends, recent):
 
 
 def _report(run, task, seconds):
-    """Every setting and what happened, as a dict for a JSON file."""
+    """Return every setting and what happened, as a dict for a JSON file."""
     best = max(run["epochs"], key=_rank) if task.held_out.rows else run["epochs"][-1]
     return {
         "settings": task.settings._asdict(),
@@ -436,7 +436,7 @@ def _save(path, run, task):
 
 
 def _resume(path, arrays, facts, task):
-    """The run that a file holds, if it is one of this task."""
+    """Return the run that a file holds, if it is one of this task."""
     try:
         check_identity(path, facts, _identity(task))
         shapes = map_leaves(lambda _, array: array.shape, task.trained)
@@ -451,7 +451,7 @@ def _resume(path, arrays, facts, task):
 
 
 def _identity(task):
-    """What a resumed run must have in common with the one that was stopped."""
+    """Return what a resumed run must have in common with the stopped one."""
     rows = [row for data in (task.training, task.held_out) for row in data.rows]
     trees = [task.frozen, task.trained]
     start = {
@@ -463,7 +463,7 @@ def _identity(task):
 
 
 def _checksum(arrays):
-    """A number that differs, almost surely, if any value does."""
+    """Return a number that differs, almost surely, if any value does."""
     checksum = 0
     for array in arrays:
         checksum = zlib.crc32(np.ascontiguousarray(array), checksum)
@@ -485,7 +485,7 @@ def main(arguments=None):
 
 
 def _read_options(arguments):
-    """The options of the command; those of the settings have their names."""
+    """Return the options of the command; each setting has one of its name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", help="examples: text <TAB> label, one in a line")
     parser.add_argument("out", type=Path, help="a new folder for the model")
@@ -528,7 +528,7 @@ def _run_command(given):
 
 
 def _check_new_folder(out):
-    """The file that keeps the run; refuse a folder that exists."""
+    """Return the file that keeps the run; refuse a folder that exists."""
     if os.path.lexists(out):
         raise BertError(f"{str(out)!r} exists: name a new folder, or remove it")
     try:
@@ -539,7 +539,7 @@ def _check_new_folder(out):
 
 
 def _numbers(columns):
-    """The numbers of an option such as 3,2."""
+    """Return the numbers of an option such as 3,2."""
     if columns is None:
         return None
     try:
@@ -549,7 +549,7 @@ def _numbers(columns):
 
 
 def _measure(tuned, model, training, test, settings, rng):
-    """How good the model is on the test, and what simple methods reach."""
+    """Measure the model on the test, beside what simple methods reach."""
     answers = evaluate_model(tuned, test, settings.max_length)
     found = {"examples": len(test), "answers": len(answers.labels)}
     if settings.task != "span":
@@ -568,7 +568,7 @@ def _measure(tuned, model, training, test, settings, rng):
 
 
 def _baselines(training, test, model, settings, rng):
-    """The accuracy of simple methods on the same test."""
+    """Return the accuracy of simple methods on the same test."""
     if settings.task == "token":
         found = {"majority label": majority_answers(training, test)}
         pairs = [

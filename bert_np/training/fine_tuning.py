@@ -218,7 +218,7 @@ def _ids(batch):
 
 
 def _cut_last(params, config):
-    """The layers that all tokens pass; the last, if [CLS] alone passes it."""
+    """Return the layers that all tokens pass, and one that [CLS] alone passes."""
     layers, pooler = params["layers"], config.classifier_pooling == "pooler"
     if layers and pooler and "sequence" in params:
         return layers[:-1], layers[-1]
@@ -226,7 +226,7 @@ def _cut_last(params, config):
 
 
 def _text_vector(hidden, attention_mask, params, config, trace):
-    """One vector of each text (B, H), as config.classifier_pooling says.
+    """Return one vector of each text (B, H), as config.classifier_pooling says.
 
     Source: Devlin et al. 2018, section 4.1; for the mean Reimers & Gurevych
     2019, section 3.
@@ -281,8 +281,8 @@ def count_labels(labels):
 def _gradients(trace, d_logits, batch, params, config):
     """Send the gradient of the head's logits back to what is trained.
 
-    The parts in reverse order. It ends where the frozen part begins, whose
-    gradients nobody needs.
+    It passes the parts in reverse order, and ends where the frozen part
+    begins, whose gradients nobody needs.
     """
     d_x, grads = _head_backward(trace, d_logits, batch, params, config)
     d_x, grads["layers"] = _layers_backward(d_x, trace, batch, params, config)
@@ -295,7 +295,7 @@ def _gradients(trace, d_logits, batch, params, config):
 
 
 def _layers_backward(d_x, trace, batch, params, config):
-    """From the last hidden states to the input of the layers: (d_x, grads)."""
+    """Go back from the last hidden states to the layers' input: (d_x, grads)."""
     x, mask, top = trace["input"], batch["attention_mask"], []
     whole, last = _cut_last(params, config)
     if last is not None:
@@ -309,7 +309,7 @@ def _layers_backward(d_x, trace, batch, params, config):
 
 
 def _head_backward(trace, d_logits, batch, params, config):
-    """From the head's logits to the hidden states: (d_hidden, grads)."""
+    """Go back from the head's logits to the hidden states: (d_hidden, grads)."""
     task, hidden, read = find_head(params), trace["hidden"], trace.get("read")
     if task == "span":
         d_start, d_end = d_logits[:, 0], d_logits[:, 1]
@@ -395,12 +395,12 @@ def group_rates(params, config, settings):
 
 
 def _groups_of(tree):
-    """The groups of a tree: {"layers.0": ..., "sequence": ...}."""
+    """Return the groups of a tree: {"layers.0": ..., "sequence": ...}."""
     layers = {f"layers.{i}": layer for i, layer in enumerate(tree["layers"])}
     return layers | {name: part for name, part in tree.items() if name != "layers"}
 
 
 def _tree_of(groups, like):
-    """The tree that has these groups, in the order of another."""
+    """Return the tree that has these groups, in the order of another."""
     layers = [groups[f"layers.{i}"] for i in range(len(like["layers"]))]
     return {name: layers if name == "layers" else groups[name] for name in like}

@@ -1,4 +1,4 @@
-"""A layer of which the first token alone is needed, forward and backward.
+"""One layer, run for the first token alone, forward and backward.
 
 A pooler reads the last hidden state of [CLS] and no other. So the last
 layer needs one query for each text. Keys and values come from all tokens,
@@ -49,7 +49,7 @@ def first_token_layer(x, params, attention_mask, config, *, trace=None, rng=None
 
 
 def _attend(first, x, params, attention_mask, config, trace, rng):
-    """self_attention with the queries of the first token alone."""
+    """Run self_attention with the queries of the first token alone."""
     q, k, v = (
         split_heads(linear(rows, **params[name]), config.num_attention_heads)
         for name, rows in (("query", first), ("key", x), ("value", x))
@@ -109,7 +109,7 @@ def first_token_layer_backward(d_output, x, trace, params, attention_mask, confi
 
 
 def _attend_backward(d_output, x, trace, params, attention_mask, config):
-    """(d_x of keys and values, d_x of the first token's query, grads)."""
+    """Return (d_x of keys and values, d_x of the first query, grads)."""
     d_context, output = linear_backward(
         d_output, trace["context"], params["output"]["W"]
     )

@@ -73,7 +73,7 @@ def run_frozen(rows, frozen, config, report=None):
     Returns
     -------
     Data
-        hidden has for each text the states of its real tokens.
+        For each text, hidden has the states of its real tokens.
     """
     if not frozen or not rows:
         return Data(rows, None if not frozen else [])
@@ -91,7 +91,7 @@ def run_frozen(rows, frozen, config, report=None):
 
 
 def _frozen_model(frozen, config):
-    """The function of a batch that gives hidden states (B, T, H)."""
+    """Return the function of a batch that gives hidden states (B, T, H)."""
     count = len(frozen["layers"])
     if not count:
         return lambda batch: embed(

@@ -100,7 +100,7 @@ def softmax_backward(d_probs, probs):
 def gelu_backward(d_y, x):
     """Send a gradient back through y = x Phi(x).
 
-    Phi(x) is the probability that a normal variate is below x. By the
+    Phi(x) is the probability of a normal variable below x. By the
     product rule d_x = d_y (Phi(x) + x phi(x)), where phi = Phi' is the
     normal density, exp(-x²/2) / sqrt(2 pi).
 

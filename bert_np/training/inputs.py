@@ -2,8 +2,8 @@
 
 Each function accepts its arguments, and may return them in one standard
 form, or raises BertError with the argument, the value found and the values
-allowed. Of large arrays it checks the type and the shape alone, so that a
-step of training stays as quick; only ids, labels and rates are read.
+allowed. Of large arrays it checks the type and the shape alone, so that
+checks take almost no time; only ids, labels and rates are read.
 """
 
 import sys
@@ -128,7 +128,7 @@ def check_masking(input_ids, rng, special_ids, mask_id, vocab_size, rate):
 
 
 def _check_rate(rate, input_ids):
-    """One probability as a float, or an array with one for each token."""
+    """Return one probability as a float, or an array with one for each token."""
     if not is_array(rate):
         if isinstance(rate, bool) or not isinstance(rate, Real) or not 0 <= rate <= 1:
             found, shape = short(rate), input_ids.shape
@@ -147,7 +147,7 @@ def _check_rate(rate, input_ids):
 
 
 def check_schedule(step, peak, warmup_steps, total_steps, hold_steps):
-    """Refuse a learning rate that no step of the schedule has."""
+    """Refuse an impossible schedule, and a step outside it."""
     total = check_int("total_steps", total_steps, 1)
     check_int("step", step, 0, total - 1)
     check_number("peak", peak, "a finite number >= 0")
@@ -350,7 +350,7 @@ def check_task_batch(batch, params, config, rng=None, run_all=map):
 
 
 def _check_task_shapes(batch, shape, task, config):
-    """The shapes of the labels, and of what the frozen layers made."""
+    """Check the shapes of the labels, and of what the frozen layers made."""
     count = () if config.problem == PROBLEMS[0] else (len(config.labels),)
     labels = {"sequence": (shape[0], *count), "token": shape, "span": (shape[0], 2)}
     allowed = {"labels": labels[task], "hidden": (*shape, config.hidden_size)}
@@ -518,7 +518,7 @@ def check_columns(columns, task):
 
 
 def check_examples(examples, task=None, kind=None):
-    """Return the examples; refuse what is none of the task, by its number."""
+    """Return the examples; refuse one that does not fit the task, by number."""
     listed = isinstance(examples, (list, tuple))
     if not listed or not examples:
         found = "empty" if listed else type(examples).__name__
@@ -549,7 +549,7 @@ def check_lengths(lengths):
     try:
         array = np.asarray(lengths)
     except (ValueError, TypeError):
-        raise BertError("lengths is no array of integers") from None
+        raise BertError("lengths is not an array of integers") from None
     _check_array("lengths", array, "iu", "integers")
     if array.ndim != 1 or array.size == 0:
         raise BertError(f"lengths has shape {array.shape}, allowed: (N,)")
@@ -557,7 +557,7 @@ def check_lengths(lengths):
 
 
 def _check_hashable(read, where):
-    """What is read: a text, or a tuple or list of texts."""
+    """Check what is read: a text, or a tuple or list of texts."""
     parts = read if isinstance(read, (list, tuple)) and read else [read]
     for part in parts:
         if not isinstance(part, str):
@@ -566,7 +566,7 @@ def _check_hashable(read, where):
 
 
 def _check_labelled(read, label, where):
-    """A text or a pair, with one label, several, or a number."""
+    """Check a text or a pair, with one label, several, or a number."""
     _check_hashable(read, where)
     if isinstance(read, list) or (isinstance(read, tuple) and len(read) != 2):
         raise BertError(f"{where}: {short(read)}, allowed: a text or a pair of texts")
@@ -594,7 +594,7 @@ def _check_label(label, where):
 
 
 def _check_tagged(words, labels, where):
-    """Words with as many labels."""
+    """Check words with as many labels."""
     for name, texts in (("words", words), ("labels", labels)):
         if not isinstance(texts, (list, tuple)) or not texts:
             raise BertError(f"{where}: {name} = {short(texts)}, allowed: a list of str")
@@ -608,7 +608,7 @@ def _check_tagged(words, labels, where):
 
 
 def _check_span(read, place, where):
-    """A question and a text, and where in the text the answer is."""
+    """Check a question and a text, and where in the text the answer is."""
     _check_hashable(read, where)
     if not isinstance(read, (list, tuple)) or len(read) != 2 or not read[1]:
         raise BertError(f"{where}: {short(read)}, allowed: (question, text)")
@@ -631,7 +631,7 @@ def check_answers(labels, predictions, count=None):
         try:
             array = np.asarray(given)
         except (ValueError, TypeError):
-            raise BertError(f"{name} is no array of integers") from None
+            raise BertError(f"{name} is not an array of integers") from None
         _check_array(name, array, "iub", "integers")
         if array.ndim not in (1, 2) or array.size == 0:
             raise BertError(f"{name} has shape {array.shape}, allowed: (N,) or (N, K)")
@@ -663,12 +663,12 @@ def check_confusion(matrix):
     try:
         array = np.asarray(matrix)
     except (ValueError, TypeError):
-        raise BertError("matrix is no array of integers") from None
+        raise BertError("matrix is not an array of integers") from None
     _check_array("matrix", array, "iu", "integers")
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise BertError(f"matrix has shape {array.shape}, allowed: (K, K)")
     if (array < 0).any() or not 0 < array.astype(float).sum() < 2**62:
-        raise BertError("matrix is no counts: all >= 0, and one at least above 0")
+        raise BertError("matrix holds no counts, allowed: all >= 0, one above 0")
     return array.astype(np.int64)
 
 

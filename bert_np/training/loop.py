@@ -68,8 +68,8 @@ def train(
         call is interrupted, the resumed run repeats step and call.
     stop_when : function, optional
         Called with the run before each step; the training ends where it
-        returns True, even if settings.steps are not made. It must decide
-        by the run alone, for a resumed run asks it again.
+        returns True, even before settings.steps are made. It must decide
+        by the run alone, since a resumed run asks it again.
 
     Returns
     -------
@@ -167,7 +167,7 @@ def train_step(run, config, make_batch, rng, settings, run_all=map):
 
 
 def _reached(params, config):
-    """The parts of a checked tree that a gradient of the two losses reaches.
+    """Return the parts of a checked tree that a gradient of the losses reaches.
 
     A gradient of 0 would not leave the others as they are: weight decay
     moves them, too.

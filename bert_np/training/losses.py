@@ -119,7 +119,7 @@ def binary_cross_entropy(logits, labels, count=None):
 
 
 def squared_error(logits, labels, count=None):
-    """Measure how far numbers are from those that were to be predicted.
+    """Measure how far the predicted numbers are from the right ones.
 
     The mean of (z - y)². So dL/dz = 2 (z - y) / count.
 

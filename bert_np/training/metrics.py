@@ -6,7 +6,7 @@ from bert_np.training.inputs import check_answers, check_confusion, check_int
 
 
 def confusion_matrix(labels, predictions, count):
-    """Count how often each label was taken for each.
+    """Count how often each label was predicted for each right label.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def f1_scores(matrix):
 def macro_f1(matrix):
     """Return the mean F1 of all labels, rare ones counting like others.
 
-    Accuracy hides a label that is rare: whoever never predicts it loses
-    little. Here it counts like any other.
+    Accuracy hides a label that is rare: a model that never predicts it
+    loses little. Here it counts like any other.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def macro_f1(matrix):
 
 
 def accuracy(labels, predictions):
-    """Return which fraction of the answers is right, all parts of each.
+    """Return the fraction of answers of which every part is right.
 
     Parameters
     ----------

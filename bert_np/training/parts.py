@@ -3,7 +3,7 @@
 A mean is a sum, divided by a count. So the loss of a batch is the sum of
 what its parts contribute, each divided by the count of the whole batch,
 and the same holds for the gradients. Small parts fit the caches, and each
-can run in a thread of its own.
+can run in its own thread.
 """
 
 import numpy as np

@@ -80,7 +80,7 @@ def save_run(path, run, config, settings):
 
 
 def _arrays_of(run):
-    """All arrays of a run, and a column for each of its metrics."""
+    """Return all arrays of a run, and a column for each of its metrics."""
     trees = {"params": run["params"], "m": run["adam"]["m"], "v": run["adam"]["v"]}
     check_float_tree("run", trees)
     arrays = dict(leaves(trees))
@@ -136,7 +136,7 @@ def load_run(path, config, settings):
 
 
 def _shapes_of_parts(arrays, config):
-    """The shapes of the parts that a run trains: heads may be absent."""
+    """Return the shapes of the parts that a run trains: heads may be absent."""
     found = {name.split(".")[1] for name in arrays if name.startswith("params.")}
     shapes = parameter_shapes(config, heads=True)
     needed = found | {"embeddings", "layers"}

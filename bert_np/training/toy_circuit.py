@@ -10,8 +10,8 @@ Four kinds of words play a part in them: the BLANK; the word that is ASKED
 about, "ball" in the second sentence; the PARTNERS, "ball" and "hat" beside
 their colours; the CANDIDATES, "red" and "blue". Each passage has two twins
 whose answer is the other candidate. One ASKS about the other partner ("the
-hat is [MASK]"), in one the partners are SWAPPED ("a red hat and a blue
-ball"). Patching from the twins shows where the difference stands after
+hat is [MASK]"); in the other the partners are SWAPPED ("a red hat and a
+blue ball"). Patching from the twins shows where the difference stands after
 each layer, which heads bring it there, and whether a head that looks at
 the right word acts at all. Heads are chosen on one half of the passages;
 the figures are those of the other half.

@@ -333,7 +333,7 @@ def find_probes(batch, grammar):
 
     Only the first text of a random pair has questions. The answers are all
     words that the slot of the passage allows: one word, except for verbs,
-    of which only the number is determined.
+    where only singular or plural is determined.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def find_targets(batch, grammar):
 
 
 def _pieces(batch, grammar):
-    """Return the piece of each row, of a random pair that of its first text."""
+    """Return the piece of each row; for a random pair, that of its first text."""
     kinds = {IGNORED: grammar.single, 0: grammar.pair, 1: grammar.first}
     labels = batch["next_labels"].tolist()
     return [kinds[label][number] for label, number in zip(labels, batch["origin"])]

@@ -42,7 +42,7 @@ from bert_np.training.toy_skills import evaluate, format_skills, measure_skills
 from bert_np.tree import leaves, map_leaves
 
 BATCH = 96  # passages per step
-SKILL_RATE = 0.9  # one word per passage that the rest determines is masked so often
+SKILL_RATE = 0.9  # how often one word per passage that the rest determines is masked
 FIRST_MIX = MIX | {"binding": 0.99}  # so 60 % of the passages are about binding
 GOAL = 0.98  # accuracy of each skill that ends the first phase
 CHECK_EVERY = 100  # steps between two measurements of the skills
@@ -76,9 +76,9 @@ def toy_phases(first=12_000, second=3000):
     one keeps the learning rate at its peak and ends when every skill is
     there, which is measured on held-out passages. Binding, which of two
     things has which colour, decides when that is: it takes several layers
-    that only help together, and appears steeply, after the other skills.
+    that only help together, and appears abruptly, after the other skills.
     So in this phase six passages in ten are about binding, and ordinary
-    words are masked more seldom than in the paper. In the second phase
+    words are masked less often than in the paper. In the second phase
     the passages come in the proportions of the language, masking is as in
     the paper, and the learning rate falls to 0.
 
@@ -160,8 +160,8 @@ def make_batch(rng, grammar, rate):
     In each passage one word that the rest determines is masked with
     probability 90 %. Otherwise a small model would see too few of the
     questions that it is meant to learn. All others are masked with
-    probability `rate`. The lower it is, the seldomer are the words hidden
-    that settle the answer.
+    probability `rate`. The lower it is, the less often the words that
+    settle the answer are hidden.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Which words decide how a text is classified: three answers, none of them final.
 
-Each method answers another question, and REMARKS says of each which.
+Each method answers a different question; REMARKS says which.
 """
 
 from dataclasses import replace
@@ -21,18 +21,18 @@ from bert_np.training.inputs import check_single_head, find_head
 
 REMARKS = {
     "leave one out": (
-        "How far the probability of the label falls without the word. Two words "
-        "that say the same hide each other, and the text without a word may be "
-        "unlike any that was learned from."
+        "How far the probability of the label falls if the word is left out. Two "
+        "words that say the same thing hide each other, and the shortened text may be "
+        "unlike any that the model was trained on."
     ),
     "attention": (
-        "How much of the last layer's attention the word gets, as a mean over the "
-        "heads; what [CLS] and [SEP] get is left out. It tells where the model "
+        "How much of the last layer's attention the word gets, averaged over the "
+        "heads; what [CLS] and [SEP] get is not shown. It tells where the model "
         "looked, not what that did to the answer."
     ),
     "gradient x input": (
-        "How the log-probability of the label would begin to change if the word's "
-        "vector grew. It holds for a tiny change, and to leave a word out is a "
+        "How fast the log-probability of the label begins to change as the word's "
+        "vector is scaled up. It holds for a tiny change, and leaving a word out is a "
         "large one."
     ),
 }
@@ -42,7 +42,7 @@ BODY = ("embeddings", "layers", "pooler", "sequence")
 class WordImportance(NamedTuple):
     """The words of a text, and what three methods say of each."""
 
-    words: list  # of N str, as they stand in the text
+    words: list  # of N str, as they are written in the text
     label: str  # the label in question
     probability: float  # of the label
     values: dict  # method -> (N,); above 0: for the label
@@ -101,7 +101,7 @@ def word_importance(text, params, config, tokenizer, label=None):
 
 
 def _place_of(label, probs, config):
-    """The number of a label, or of the likeliest."""
+    """Return the number of a label, or of the likeliest."""
     if label is None:
         return int(probs.argmax())
     if not isinstance(label, str) or label not in config.labels:
@@ -111,7 +111,7 @@ def _place_of(label, probs, config):
 
 
 def _probabilities(encodings, params, config, tokenizer):
-    """The probabilities (N, K) of the labels of texts."""
+    """Return the probabilities (N, K) of the labels of texts."""
     probs = np.zeros((len(encodings), len(config.labels)))
     for places, batch, out in run_batches(encodings, params, config, tokenizer):
         vectors = out["pooler_output"]
@@ -124,7 +124,10 @@ def _probabilities(encodings, params, config, tokenizer):
 
 
 def _attention(inputs, params, config):
-    """What each piece gets in the last layer from what the head reads: (n,)."""
+    """Return the attention that each piece gets in the last layer: (n,).
+
+    It comes from what the head reads: [CLS], or all tokens.
+    """
     maps = bert(**inputs, params=params, config=config)["attention_probs"]
     received = maps[-1][0].mean(axis=0)  # (Tq, Tk): the mean of the heads
     first = config.classifier_pooling == "pooler"
@@ -133,7 +136,7 @@ def _attention(inputs, params, config):
 
 
 def _gradient_times_input(inputs, place, params, config):
-    """The sum over H of each piece's word vector times the slope at it: (n,).
+    """Sum each piece's word vector times the slope there over H: (n,).
 
     A table with a row for each token gives each token a gradient of its
     own, also where two have the same id.

@@ -149,7 +149,7 @@ CASES = {
         lambda: read_examples(table("1\ta\tb\tc\tx\n")),
         lambda _: read_examples(table("1\ta\tb\tc\tx\n"), columns=(2, 5)),
     ),
-    "the model has one segment alone (config.type_vocab_size = 1); give one text": (
+    "the model has only one segment (config.type_vocab_size = 1); give one text": (
         lambda: fill_mask(("a [MASK]", "ran"), ONE_SEGMENT, NARROW, TOKENIZER),
         lambda _: fill_mask("a [MASK] ran", ONE_SEGMENT, NARROW, TOKENIZER),
     ),

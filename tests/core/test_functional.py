@@ -84,8 +84,20 @@ def test_erf_in_float64_is_pythons():
     assert np.array_equal(functional.erf(x), [math.erf(value) for value in x])
 
 
+@DTYPES
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh", "erf"])
+def test_a_large_array_passes_in_blocks(monkeypatch, name, dtype):
+    x = numbers(5, 7, dtype=dtype)
+    whole = getattr(functional, name)(x)
+    for size in (1, 6, 7, 34, 35):
+        monkeypatch.setattr(functional, "BLOCK", size)
+        y = getattr(functional, name)(x)
+        np.testing.assert_allclose(y, whole, rtol=1e-6, atol=0)
+        assert y.shape == x.shape and y.dtype == dtype
+
+
 def test_erf_in_float32_has_its_documented_error():
-    x = np.linspace(-7, 7, 40_001).astype(np.float32)  # more than one block
+    x = np.linspace(-7, 7, 40_001).astype(np.float32)
     exact = np.array([math.erf(value) for value in x.tolist()])
     assert np.abs(functional.erf(x) - exact).max() <= 1.5e-7
     assert np.abs(functional.erf(x)).max() <= 1

@@ -125,12 +125,12 @@ def test_no_text_becomes_markup_or_a_formula(monkeypatch):
 
 # ------------------------------------------------------ without a notebook
 def test_without_controls_there_is_the_viewer_and_one_line(monkeypatch, capsys):
-    without = "the viewer without a text box\n"
+    without = "so here is the viewer without its text box\n"
     assert explore(TEXT, MODEL).data == view_of(TEXT, MODEL).viewer.data
-    assert capsys.readouterr().out == f"no notebook here: {without}"
+    assert capsys.readouterr().out == f"this is not a notebook, {without}"
     monkeypatch.setitem(sys.modules, "ipywidgets", None)
     assert "7 tokens" in repr(explore("the cat is tired .", "toy"))
-    assert capsys.readouterr().out == f"ipywidgets is not installed: {without}"
+    assert capsys.readouterr().out == f"ipywidgets is not installed, {without}"
 
 
 def show_in_a_notebook(monkeypatch):

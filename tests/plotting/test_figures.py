@@ -217,8 +217,8 @@ def test_confusions_are_counts_on_shares_of_their_row():
     figure = P.plot_confusion([[3, 1], [0, 6]], ["no", "yes"])
     np.testing.assert_allclose(map_of(figure, 0), [[0.75, 0.25], [0, 1]])
     assert written(figure.axes[0]) == ["3", "1", "6"]
-    assert figure.axes[0].get_ylabel() == "right label"
-    assert "9 of 10 answers are right; most often no was taken for yes (1)" in (
+    assert figure.axes[0].get_ylabel() == "true label"
+    assert "9 of 10 answers are right; most often no was mistaken for yes (1)" in (
         describe(figure)
     )
     assert map_of(P.plot_confusion(np.zeros((2, 2)), ["a", "b"]), 0).max() == 0
@@ -235,7 +235,7 @@ def test_coloured_words_are_red_above_0_and_blue_below():
     texts = written(ax)
     assert texts[1:7] == [t for pair in zip(WORDS, numbers) for t in pair]
     assert texts[7:10] == ["Only a slope.", "attention", WORDS[0]] and "0.50" in texts
-    assert f"slope most {WORDS[0]} (+2.00)" in describe(figure)
+    assert f"slope, {WORDS[0]} (+2.00)" in describe(figure)
 
 
 # ------------------------------------------------------------------------- links
@@ -266,7 +266,7 @@ def test_of_very_many_lines_the_weakest_are_left_out_and_the_title_says_so(query
     others = ends[ends[:, 0] != query]
     assert 4990 <= len(ends) <= 5120 and len(ends) - len(others) in (0, 120)
     assert probs[tuple(others.T)].min() >= np.sort(probs.ravel())[-5120]
-    assert "of 14,400 lines those above" in samples.title_of(figure)
+    assert "of 14,400 lines, only those above" in samples.title_of(figure)
 
 
 def test_a_highlighted_query_shows_its_probabilities_beside_inked_tokens():
@@ -275,7 +275,7 @@ def test_a_highlighted_query_shows_its_probabilities_beside_inked_tokens():
     assert written(ax)[3:9] == ["0.79", "sat", "0.11", "the", "0.11", "cat"]
     colours = [tuple(colour[:3]) for colour in ax.collections[0].get_colors()]
     assert colours[-3:] == [colours[-1]] * 3 and colours[0] != colours[-1]
-    assert "it attends most to sat (key 2) 0.79" in describe(figure)
+    assert "this query attends most to sat (key 2) 0.79" in describe(figure)
     dark = samples.drawn(figure)[::-1].min(axis=2) < 100
     for x, side in ((0, (-30, -5)), (1, (5, 30))):
         column, row = ax.transData.transform((x, 1)).astype(int)
@@ -350,7 +350,7 @@ def test_a_patch_grid_holds_its_numbers_and_is_titled_by_the_largest():
     assert "2 of the patches" in describe(figure)
     small = P.plot_patch_grid(change[:, :1], limit=0.2)
     assert small.axes[0].images[0].get_clim() == (-0.2, 0.2)
-    assert samples.title_of(small) == "No patch changes the answer by 5%"
+    assert samples.title_of(small) == "No patch changes the answer by 5% or more"
 
 
 def test_a_difference_is_signed_and_says_what_changed_most():
@@ -364,7 +364,7 @@ def test_a_difference_is_signed_and_says_what_changed_most():
         "'cat' looks more at 'cat': 0.30, then 0.70",
         "'cat' looks less at 'sat': 0.50, then 0.10",
     )
-    assert "over all queries cat (key 1) gains most, +0.40." in describe(figure)
+    assert "over all queries, cat (key 1) gains most, +0.40." in describe(figure)
     same = P.plot_difference(first, first, WORDS)
     assert samples.title_of(same) == "No weight changes by 0.01 or more"
 
@@ -460,7 +460,7 @@ def test_curves_draw_the_numbers_given():
     start = "Lines of loss over 3 steps: a from 3 to 1 (between 1 and 3); b from 0"
     assert describe(figure).startswith(start)
     logged = P.plot_by_layer(curves, log=True)
-    assert samples.title_of(logged) == "not drawn: 1 of the values, 0 or less"
+    assert samples.title_of(logged) == "not drawn: 1 value of 0 or less"
     zeros = P.plot_by_layer([0.0, 0], log=True).axes[0]
     scales = logged.axes[0].get_yscale(), zeros.get_yscale()
     assert scales == ("log", "linear")  # nothing to draw on a log scale
@@ -523,7 +523,7 @@ def test_minimal_pairs_are_points_and_counted_by_quarter():
     assert points.lines[-1].get_xydata().tolist() == scores.margins[:, :, 1, 2].tolist()
     counts = [text.split(": ")[1] for text in written(points)]
     assert counts == ["0", "1", "1", "3"]
-    assert points.get_xlabel() == "he: to the first − to the second"
+    assert points.get_xlabel() == "he: first candidate − second"
     assert "both sentences right in 3 of 5 pairs, one in 2" in describe(figure)
 
 
@@ -566,7 +566,8 @@ def test_a_probe_has_three_curves_in_their_bands_and_two_levels():
     heights = ax.collections[1].get_paths()[0].vertices[:, 1]
     assert {0.25, 0.05} <= set(heights.round(9)) and heights.max() == 0.35
     assert samples.ticks(ax.xaxis) == ["embed-\ndings", "0", "1"]
-    assert "most at layer 0, 0.90, where the control task gets 0.30" in describe(figure)
+    best = "highest at layer 0, 0.90, where the control task gets 0.30"
+    assert best in describe(figure)
     assert "selectivity is largest at layer 1, 0.65" in describe(figure)
 
 
@@ -624,13 +625,13 @@ def test_the_overview_marks_the_parts_asked_for(parts, marked):
 
 @pytest.mark.parametrize("word, rows, end", [
     ("unplayable", 15, "un, ##play, ##able."),
-    ("played", 5, "[UNK], for nothing fits at the end."),
+    ("played", 5, "[UNK], because nothing fits at the end."),
 ])  # fmt: skip
 def test_the_cutting_of_a_word_shows_every_attempt(word, rows, end):
     vocab = ["un", "play", "##play", "##able"]
     figure = P.plot_word_pieces(word, vocab)
     tried = [text for text in written(figure.axes[0]) if "  " in text]
-    assert len(tried) == rows and tried[0] == f"{word}  not there"
+    assert len(tried) == rows and tried[0] == f"{word}  not found"
     taken = [text.split("  ")[0] for text in tried if text.endswith("  taken")]
     pieces = bert_np.tokenizer.wordpiece(word, dict.fromkeys(vocab, 0))
     assert taken == (pieces if pieces != ["[UNK]"] else ["play"])

@@ -143,7 +143,7 @@ def test_hide_special_with_and_without_renormalising():
     figure = P.plot_attention(probs, tokens, special="hide", title="x")
     assert samples.title_of(figure) == "x [CLS] and [SEP] hidden, rows not renormalised"
     figure = P.plot_attention(PROBS, WORDS, special="hide")
-    title = "neither [CLS] nor [SEP] among the tokens to hide"
+    title = "no [CLS] or [SEP] among the tokens to hide"
     assert samples.title_of(figure) == title
     again = P.plot_attention(probs, tokens, special="renormalise")
     assert "rows renormalised to sum to 1" in samples.title_of(again)
@@ -189,15 +189,15 @@ def test_between_draws_one_block():
     choices = {"segment_ids": [0, 0, 0, 0, 1, 1, 0], "between": "first to second"}
     figure = P.plot_attention(probs, tokens, attention_mask=[1] * 6 + [0], **choices)
     assert np.array_equal(map_of(figure), probs[:4, 4:6])
-    ax, title = figure.axes[0], "only from the first to the second sentence"
+    ax, title = figure.axes[0], "queries of the first sentence, keys of the"
     assert ticks(ax.yaxis) == tokens[:4] and ticks(ax.xaxis) == tokens[4:6]
     sums = [f"{x:.2f}" for x in probs[:4, 4:6].sum(axis=1)]
     assert ticks(ax.child_axes[0].yaxis) == sums
-    assert samples.title_of(figure) == f"{title}, the rest left out"
+    assert samples.title_of(figure) == f"{title} second"
     choices |= {"between": "second to first", "special": "hide", "merge_words": True}
     back = P.plot_heads(probs[None], [*tokens[:6], "[PAD]"], **choices)
     assert map_of(back) == pytest.approx((probs[4, 1] + probs[4, 2]).reshape(1, 1))
-    assert "on 1 token, ab" in P.describe(back)
+    assert "(queries) and 1 token, ab (keys)" in P.describe(back)
 
 
 @pytest.mark.parametrize("mean, other", [("heads", "layer"), ("layers", "head")])
@@ -205,7 +205,7 @@ def test_means_are_taken_and_named(mean, other):
     probs = random_probs(2, 3, 4, 4)
     expected = probs.mean(1 if mean == "heads" else 0)
     one = P.plot_attention(probs[0], names(4), mean=mean)
-    assert f"as the mean over {mean} over 4 tokens" in P.describe(one)
+    assert f"Mean attention of all {mean} over 4 tokens" in P.describe(one)
     panels = P.plot_heads(probs, names(4), mean=mean)
     assert panels.axes[1].get_title() == f"{other} 1"
     np.testing.assert_allclose(map_of(panels, 1), expected[1])

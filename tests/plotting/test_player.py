@@ -79,7 +79,7 @@ def test_a_token_is_followed_through_rows_heads_and_guesses(player, steps):
     framed = """[...document.querySelectorAll('[data-stage="0"] tr')]
       .filter((row) => row.style.outline).map((row) => row.dataset.t)"""
     assert player.run(framed) == ["1"]
-    assert "Guess" not in player.run("live()")  # nothing has been read yet
+    assert "guess" not in player.run("live()")  # nothing has been read yet
 
 
 def test_it_plays_and_pauses(player, steps):

@@ -116,7 +116,7 @@ def test_the_logits_name_the_highest_words():
     best = logits.argmax()
     words = [f"w{i}" for i in range(len(logits))]
     remark = stages(vocabulary=words)["mlm.logits"].remarks[2]
-    assert remark.startswith(f"highest at 2 cat: w{best} {logits[best]:.2f}")
+    assert remark.startswith(f"highest logits at 2 cat: w{best} {logits[best]:.2f}")
     assert f"id {best} " in stages()["mlm.logits"].remarks[2]
 
 
@@ -130,7 +130,8 @@ def test_attention_says_where_each_head_looks_from_each_token():
                 (a, int(maps[a, i].argmax())) for a in range(CONFIG.num_attention_heads)
             ]
             found = [f"{a} → {j} {TOKENS[j]} {maps[a, i, j]:.2f}" for a, j in best]
-            assert remark == f"heads at {i} {TOKENS[i]}: {', '.join(found)}"
+            start = f"each head's strongest key for {i} {TOKENS[i]}: "
+            assert remark == start + ", ".join(found)
 
 
 WORDS = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(5, CONFIG.vocab_size))]
@@ -259,7 +260,7 @@ def test_a_drawn_cell_is_the_strongest_of_its_block():
     assert block == (3, 1) and cells.shape == (44, 9) and not hidden.any()
     assert cells[1, 3] == -5 and cells[43, 8] == 2 and np.count_nonzero(cells) == 2
     page = step_through({"embeddings": {"position": values}})._repr_html_()
-    assert "drawn as the strongest of each 3 × 1 numbers" in page
+    assert "each cell is the strongest of 3 × 1 numbers" in page
 
 
 ODD_NUMBERS = [(np.nan, " nan "), (np.inf, " inf "), (1e30, " 1.000e+30 ")]
