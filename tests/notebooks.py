@@ -15,7 +15,9 @@ NOTEBOOKS = ROOT / "notebooks"
 CELL_TIMEOUT = 300  # seconds: on a busy machine, too
 NUMBER = re.compile(r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 # What `working` prints: it depends on whether an exercise is solved.
-WHOSE = re.compile(r"^\d\d\.\w+: (?:yours|the course's) runs here.*\n", re.MULTILINE)
+WHOSE = re.compile(
+    r"^\d\d\.\w+: (?:yours|the course's function) runs here.*\n", re.MULTILINE
+)
 CLEAN_METADATA = {
     "kernelspec": {
         "display_name": "Python 3",

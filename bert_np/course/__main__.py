@@ -28,13 +28,13 @@ def main(arguments=None):
 
 
 def make_copies(place):
-    """Write the students' copies, and say what they lack where they stand."""
+    """Write the students' copies, and say which files they lack there."""
     folder = write_copies(place)
     count = len(list(folder.glob("*.ipynb")))
     print(f"{folder}: {count} notebooks")
     missing = missing_neighbours(folder)
     if missing:
-        print(f"They read {missing[0]} and more, which is not there:")
+        print(f"They need {missing[0]} and more, which they do not find from there:")
         print("choose a folder beside notebooks/, in the project's folder.")
 
 

@@ -34,8 +34,8 @@ def agrees(answer, expected, tolerance):
 def first_difference(answer, expected, tolerance, tell=True):
     """Say where an answer differs from the expected one; None if nowhere.
 
-    With tell=False the expected numbers are not given away, only how
-    many of the answer's are right.
+    With tell=False the expected numbers are not given away, only how many
+    of the answer's numbers are right.
     """
     if isinstance(answer, Other):
         return f"yours is {answer.kind}"
@@ -49,7 +49,7 @@ def first_difference(answer, expected, tolerance, tell=True):
 
 
 def in_the_form_of(answer, expected):
-    """Return a value as the expected one is written, if it means the same.
+    """Return a value in the form of the expected one if it means the same.
 
     "(B)" and ["b"] become "b"; "3" becomes 3; [[0, 1]] becomes [0, 1].
 
@@ -180,17 +180,17 @@ def _likely_cause(mine, right, gap, digits):
     """Say what a difference looks like: rounding, epsilon, one factor."""
     largest = np.abs(right[np.isfinite(right)]).max(initial=0)
     if gap <= 5e-6 * largest:  # six digits coincide, or nearly
-        cause = "epsilon, its size or its place in the root, or n − 1 for n"
+        cause = "epsilon (its size, or outside the root), or n − 1 in place of n"
         if digits in (np.float32, np.float16):
             cause = f"yours is {digits}, which keeps few digits"
         elif gap < 3e-7 * largest:
-            cause = "float32 on the way"
+            cause = "a step in float32"
         return f"; they are {gap:.1e} apart: perhaps {cause}"
     factor = (mine * right).sum() / max((right**2).sum(), 1e-300)
     if right.size < 2 or not np.allclose(mine, factor * right, rtol=1e-6, atol=1e-9):
         return ""
     n = right.shape[-1]
-    sample = "; n − 1 for n?" if np.isclose(factor**2, (n - 1) / n) else ""
+    sample = "; n − 1 in place of n?" if np.isclose(factor**2, (n - 1) / n) else ""
     return f"; every entry is {factor:.4g} times the right one{sample}"
 
 

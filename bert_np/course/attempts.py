@@ -1,8 +1,8 @@
 """Running what a student wrote, so that nothing in it can stop the checker.
 
 Whatever a function does, `attempt` gives back plain values, or a Trouble
-that says what went wrong. Only an interrupt by hand goes through: it is how
-a student stops a function that does not come to an end.
+that says what went wrong. Only an interrupt from the keyboard goes
+through: it is how a student stops a function that never ends.
 """
 
 import ast
@@ -70,7 +70,7 @@ def read_value(answer):
 def undisturbed():
     """Silence NumPy's warnings, and make exit() raise in notebooks too.
 
-    There it would ask the kernel to stop, and the student's work be lost.
+    There it would stop the kernel, and the student's work would be lost.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ def undisturbed():
 def plain(value):
     """Return a value as str, numbers, arrays, lists, tuples and dicts of them.
 
-    What the checker compares and prints is thus never a student's object.
+    So the checker compares and prints plain values only.
     None stands for None and `...`; anything unknown becomes an `Other`.
     """
     return _plain(value, iter(range(MOST_PARTS)))
@@ -154,7 +154,7 @@ def unfit(function, solution):
     """Say why a function cannot be run on the cases; None if it can."""
     if not callable(function):
         kind = type(function).__name__
-        text = f"this asks for a function, yours is of type {kind}"
+        text = f"the exercise asks for a function, yours is of type {kind}"
         return f"{text}; give {solution.__name__} itself, without calling it"
     right = inspect.signature(solution).parameters
     try:
@@ -167,12 +167,12 @@ def unfit(function, solution):
         mine.bind(*right)
     except TypeError:
         theirs, ours = ", ".join(mine.parameters), ", ".join(right)
-        return f"yours has the parameters ({theirs}), this asks for ({ours})"
+        return f"yours has the parameters ({theirs}), the exercise asks for ({ours})"
     return None
 
 
 def name_of(function):
-    """Return the name that a function was defined by; nothing for other objects."""
+    """Return the name that a function was defined with, or an empty string."""
     return function.__name__ if isinstance(function, types.FunctionType) else ""
 
 
@@ -224,7 +224,7 @@ def line_of(error):
 
 
 def _place(error, function):
-    """Return the deepest line of the student's own that led to an error."""
+    """Return the deepest line of the student's code that led to an error."""
     inside = (getattr(function, name, 0) for name in ("func", "pyfunc", "__call__"))
     parts = [part for part in (function, *inside) if hasattr(part, "__globals__")]
     homes = [id(part.__globals__) for part in parts]

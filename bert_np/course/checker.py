@@ -11,7 +11,7 @@ from bert_np.course.grading import FIRST_FRESH, case_of, grade
 from bert_np.course.my_bert import keep
 from bert_np.errors import BertError, short
 
-OURS_RUNS = "the course's runs here, until yours passes its check"
+OURS_RUNS = "the course's function runs here until yours passes its check"
 
 
 def check(exercise_id, answer):
@@ -20,8 +20,8 @@ def check(exercise_id, answer):
     In a notebook, an answer that passes is kept in my_bert.py beside it.
     An untouched answer (the stub of a function, None or `...`) is not an
     error, and nothing that an answer does wrong raises one here, so that
-    "Run All" reaches the end of the notebook. A function that does not
-    come to an end is stopped by interrupting the kernel.
+    "Run All" reaches the end of the notebook. To stop a function that
+    never ends, interrupt the kernel.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ def show_case(exercise_id, number, answer=None):
     exercise_id : str
         Of an exercise that asks for a function.
     number : int
-        As the message of `check` gives it: from 1 on for the exercise's
-        own cases; the others, from 1000 on, are drawn anew from their
-        number.
+        As the message of `check` gives it. The exercise's own cases are
+        numbered from 1 on; a number from 1000 on is the seed from which
+        a case is drawn again.
     answer : function
-        The one to run; by default the one that has the exercise's name
-        where `show_case` is called, such as my_softmax.
+        Your function; by default the one that has the name of the
+        exercise's function, such as my_softmax, where you call this.
     """
     exercise = find_exercise(exercise_id)
     if not exercise.is_function:
@@ -74,9 +74,9 @@ def show_case(exercise_id, number, answer=None):
         trouble = isinstance(mine, Trouble)
         print(f"problem: {mine.message}" if trouble else shown("your result", mine))
     else:
-        print(f"your result: no {name} here; give your function as third argument")
+        print(f"your result: no {name} here; give your function as the third argument")
     right = attempt(exercise.solution, case)
-    hidden = "right result: hidden here, ask your teacher"
+    hidden = "right result: hidden here; ask your teacher"
     print(hidden if _are_hidden() else shown("right result", right))
 
 
@@ -97,7 +97,7 @@ def _are_hidden():
 
 
 def working(exercise_id, answer):
-    """Return your function if it passes its check, and the course's if not.
+    """Return your function if it passes its check, else the course's.
 
     A chapter goes on with what you wrote, but never depends on it. One
     line says whose function runs.
@@ -115,7 +115,7 @@ def working(exercise_id, answer):
     exercise = find_exercise(exercise_id)
     if not exercise.is_function:
         raise BertError(
-            f"id = {short(exercise_id)} asks for a value, allowed: a function's"
+            f"id = {short(exercise_id)} asks for a value, allowed: one for a function"
         )
     passed = grade(exercise_id, answer).passed
     print(f"{exercise_id}: {'yours runs here' if passed else OURS_RUNS}")
@@ -140,8 +140,8 @@ def hint(exercise_id, number=1):
 def show_solution(exercise_id):
     """Print the solution of an exercise.
 
-    A teacher can hide them: with BERT_NP_SOLUTIONS=hidden in the
-    environment, it says so instead.
+    A teacher can hide all solutions: with BERT_NP_SOLUTIONS=hidden in the
+    environment, this prints only that they are hidden.
 
     Parameters
     ----------

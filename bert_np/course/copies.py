@@ -107,7 +107,7 @@ def student_notebook(notebook):
 
 
 def missing_neighbours(folder, notebooks=NOTEBOOKS):
-    """Return what the copies refer to beside their folder and do not find."""
+    """Return the files outside their folder that the copies do not find."""
     texts = (path.read_text(encoding="utf-8") for path in folder.glob("*.ipynb"))
     paths = set(re.findall(r"\.\./[\w./]*\w", "".join(texts)))
     there = (path for path in sorted(paths) if (Path(notebooks) / path).exists())

@@ -53,10 +53,10 @@ def environment_rows():
         version = installed_version(name)
         rows.append((name, version or "none", version is not None, purpose))
     toy = "found" if toy_loads() else "none"
-    rows.append(("model toy", toy, toy == "found", "chapters 08, 10 to 12"))
+    rows.append(("model toy", toy, toy == "found", "chapters 08, 11 and 12"))
     cached = is_cached()
     fetch = f"fetch it: {fetch_command()}"
-    purpose = "all chapters but 08 and 12" if cached else fetch
+    purpose = "all chapters but 12" if cached else fetch
     found = "found" if cached else "none"
     rows.append((f"model {MINILM.name}", found, cached, purpose))
     return rows

@@ -20,7 +20,7 @@ class Mistake(NamedTuple):
 
 
 def mistakes(*functions):
-    """Return wrong functions as Mistakes; what to tell is their docstring."""
+    """Return wrong functions as Mistakes; their docstring is the message."""
     return tuple(Mistake(f, " ".join((f.__doc__ or "").split())) for f in functions)
 
 

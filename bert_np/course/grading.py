@@ -98,7 +98,7 @@ def _difference(exercise, answer, expected):
 
 
 def _fresh_cases(exercise):
-    """Return cases that nobody has seen yet, by number."""
+    """Return newly drawn cases by number, so that nobody can know them."""
     seeds = np.random.default_rng().integers(FIRST_FRESH, 10**6, FRESH_CASES)
     return {seed: case_of(exercise, seed) for seed in seeds.tolist()}
 
@@ -132,7 +132,7 @@ def _problem(exercise, function, cases):
 
 
 def _is_that(exercise, mistake, mine, cases):
-    """Return whether a known mistake does the same in all cases."""
+    """Return whether a known mistake gives the same in all cases."""
     for n, case in cases.items():
         theirs = attempt(mistake.answer, case)
         if isinstance(theirs, Trouble) or isinstance(mine[n], Trouble):

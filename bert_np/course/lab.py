@@ -1,8 +1,8 @@
 """The debugging lab: five BERTs, the "patients", each broken in one place.
 
-The student runs one, compares its trace with the library's, and names the
-first stage that differs. A patient is made of the library's own functions,
-except for one.
+The student runs a patient, compares its trace with the library's, and
+names the first stage that differs. All functions of a patient but one are
+the library's own.
 """
 
 import math
@@ -27,7 +27,7 @@ def broken_bert(number, input_ids, params, config):
     number : int
         1 to 5.
     input_ids : array-like of shape (B, T)
-        Where an id is config.pad_token_id, it is padding.
+        An id equal to config.pad_token_id is padding.
     params : dict
         The parameter tree; never written to.
     config : BertConfig

@@ -41,9 +41,9 @@ class NotKept(Exception):
 def kept_file():
     """Return the file that passed answers are kept in; None for nowhere.
 
-    In a notebook that is my_bert.py beside it. BERT_NP_MY_BERT in the
-    environment names another file, also outside of notebooks; set to
-    nothing, it keeps nothing.
+    In a notebook that is my_bert.py beside it. The environment variable
+    BERT_NP_MY_BERT names another file, which counts outside notebooks,
+    too; if it is empty, nothing is kept.
     """
     named = os.environ.get("BERT_NP_MY_BERT")
     if named is not None:
@@ -82,7 +82,7 @@ def _write_part(path, exercise, answer):
 
 
 def _part(exercise, answer, parts):
-    """Return source that gives the answer, and does so by itself."""
+    """Return source that gives the answer without any other code."""
     if not exercise.is_function:
         value = in_the_form_of(read_value(answer), exercise.solution)
         return f"{exercise.name} = {_without_arrays(value)!r}"
@@ -92,7 +92,7 @@ def _part(exercise, answer, parts):
         (None, found) if isinstance(found, str) else grade(exercise.id, found)
     )
     if not passed:
-        raise NotKept(f"alone it does not pass: {message.splitlines()[0]}")
+        raise NotKept(f"run by itself it does not pass: {message.splitlines()[0]}")
     return text
 
 
@@ -122,7 +122,7 @@ def _title(exercise_id):
 
 
 def _replace(path, text):
-    """Write a file in one step, so that no half of it is ever seen."""
+    """Write a file in one step, so that nobody ever reads half of it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_text(text, encoding="utf-8")
@@ -209,7 +209,7 @@ def _definition(function):
         text = textwrap.dedent(inspect.getsource(function)).strip()
         (statement,) = ast.parse(text).body
     except Exception:
-        raise NotKept("its source is not at hand") from None
+        raise NotKept("its source cannot be found") from None
     if isinstance(statement, ast.FunctionDef):
         return text, statement.name
     if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Lambda):
@@ -255,7 +255,7 @@ def _constant(name, value):
         text = ""
     if not 0 < len(text) < 1000:
         kind = type(value).__name__
-        raise NotKept(f"{name} is of type {kind}, whose source is not at hand")
+        raise NotKept(f"{name} is of type {kind}, whose source cannot be found")
     return f"{name} = np.array({text}{kind})" if kind else f"{name} = {text}"
 
 
@@ -266,14 +266,14 @@ def load_my_bert(path=None, show=True):
     """Return the functions of the course: yours where they pass.
 
     What you have not answered yet, or what no longer passes, is the
-    library's, so that nothing is missing.
+    course's, so that nothing is missing.
 
     Parameters
     ----------
     path : str or Path
         By default where `check` keeps passed answers.
     show : bool
-        Print a table of what is yours and what is the library's.
+        Print a table of what is yours and what is the course's.
 
     Returns
     -------
@@ -290,7 +290,7 @@ def load_my_bert(path=None, show=True):
         if callable(mine):
             result = grade(i, mine)
             mine = mine if result.passed else result.message.splitlines()[0]
-        whose = "yours" if callable(mine) else f"the library's: {mine}"
+        whose = "yours" if callable(mine) else f"the course's ({mine})"
         functions[answer_name(exercise)] = mine if callable(mine) else exercise.solution
         lines.append(f"{i:22} {answer_name(exercise):24} {whose}")
     yours = [line for line in lines if line.endswith("  yours")]

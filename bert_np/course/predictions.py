@@ -26,8 +26,8 @@ def predict(prediction_id, guess):
     """Show what comes out, once you have said what you expect.
 
     An untouched guess (`...`) shows the answer folded: a click opens it,
-    also on a page that nobody runs. Nothing that a guess may be raises
-    an error, and a wrong one costs nothing.
+    also on a page that nobody runs. No guess raises an error, whatever
+    it is, and a wrong one costs nothing.
 
     Parameters
     ----------
@@ -95,13 +95,13 @@ def _in_words(value):
 PREDICTIONS = {
     "00.search": Prediction(
         "yes",
-        "The nearest vector is that of a sentence in which the Cat grins. Meaning, not "
-        "spelling, brought the two together.",
+        "The nearest sentence has a Cat that grinned. It shares only the word cat with "
+        "the question, as other sentences do: meaning, not spelling, puts it first.",
         "The Cat only grinned when it saw Alice.",
     ),
     "00.again": Prediction(
         4,
-        "Its first line makes the list anew, so that nothing adds up.",
+        "Its first line makes the list anew, so each run starts from three words.",
         "4 words",
     ),
     "00.division": Prediction(
@@ -119,7 +119,7 @@ PREDICTIONS = {
     "01.unseen": Prediction(
         0.16,
         "Nearly one word in six. Most words of a language are rare, so every new text "
-        "brings some that no list of words has.",
+        "brings some that the list lacks.",
         "16% of those in the second half are unknown",
         0.05,
     ),
@@ -131,14 +131,14 @@ PREDICTIONS = {
     ),
     "01.currency": Prediction(
         [2, 1],
-        "$ is one of the 32 ASCII signs and is split off. € is not, and Unicode calls "
-        "it a currency symbol, not punctuation.",
+        "$ is one of the 32 ASCII signs, which are always split off. € is not, and to "
+        "Unicode it is a currency symbol, not punctuation.",
         "['€5']",
     ),
     "01.more": Prediction(
         "yes",
-        "The longer piece ##playa is taken, ble is left over, and WordPiece never goes "
-        "back.",
+        "In unplayable, ##playa is longer than ##play and is taken. Nothing fits the "
+        "rest, ble, and WordPiece never goes back.",
         "21 entries: ['[UNK]']",
     ),
     "01.separators": Prediction(
@@ -149,14 +149,14 @@ PREDICTIONS = {
     "01.lost": Prediction(
         ["a", "c"],
         "Spaces, capitals and accents are cleaned away. dog is unknown and becomes "
-        "[UNK], another id.",
+        "[UNK], whose id is not that of cat.",
         "'Thé cat sat.'     -> [ 2  5  6  7 12  3]",
         also=(["c", "a"],),
     ),
     "02.nearest": Prediction(
         "cats",
         "Its plural, with a cosine of 0.82; kitten and kitty follow. These words occur "
-        "in the same places, and training pushed their rows the same way.",
+        "in similar sentences, so training pushed their rows the same way.",
         "cats 0.82",
     ),
     "02.minus": Prediction(
@@ -166,8 +166,9 @@ PREDICTIONS = {
     ),
     "02.recover": Prediction(
         1.0,
-        "All 500, and all positions too: in 384 dimensions, directions that were drawn "
-        "or learned apart hardly disturb one another.",
+        "All 500, and all positions too. In 384 dimensions there is room for very many "
+        "directions nearly at right angles, so the parts of a sum hardly disturb one "
+        "another.",
         "384          1.00              1.00",
         0.02,
     ),
@@ -179,14 +180,15 @@ PREDICTIONS = {
     ),
     "02.blind": Prediction(
         0.0,
-        "They are the same: without positions nothing in the model says where a token "
-        "stands.",
+        "The two vectors are the same. Nothing else in the model says where a token "
+        "stands, and both sentences hold the same words.",
         "without positions  the two vectors of 'cat' differ by 0.0000",
         0.01,
     ),
     "02.position40": Prediction(
         [39, 41],
-        "Its two neighbours. The next ones, though, are 197 and 198, far away.",
+        "Its two neighbours, though nobody told the table that 41 follows 40. The next "
+        "in line, 197 and 198, are far away.",
         "most like 40: 39 (0.88), 41 (0.87), 197 (0.72)",
         also=([41, 39], [39, 41, 197], [41, 39, 197], [39, 40, 41]),
     ),
@@ -197,11 +199,10 @@ PREDICTIONS = {
         "probabilities [0.6652 0.2447 0.09  ]",
     ),
     "03.mirror": Prediction(
-        0.1065,
-        "The scores of the two directions are both 0, but each row is divided by its "
-        "own sum, and the sums differ.",
+        "more",
+        "0.1065: the exponential of 0 is 1 in both rows, but each is divided by the "
+        "sum of its own row, and that of 'sat' is smaller.",
         "sat -> the: 0.1065",
-        0.006,
     ),
     "03.large": Prediction(
         "nan",
@@ -211,33 +212,35 @@ PREDICTIONS = {
     ),
     "03.growth": Prediction(
         0.88,
-        "The scores have standard deviation 8, so one of ten is usually far ahead, and "
-        "the exponential turns a lead of 8 into a factor of 3,000.",
+        "The scores have standard deviation 8, so the largest of ten is on average "
+        "about 4 ahead of the next, and the exponential turns a lead of 4 into a "
+        "factor of 55.",
         "                     0.88     0.32",
         0.1,
     ),
     "04.forgotten": Prediction(
         0.66,
-        "Beside the long sentence 44 positions are [PAD], and more than a third of the "
-        "attention goes there. The sentence has become another one.",
+        "Beside the long sentence 44 positions are [PAD]. More than a third of the "
+        "attention goes there and mixes into the sentence what is not in it.",
         "beside 50 tokens: cosine 0.66",
         0.1,
     ),
     "04.naive": Prediction(
         "score 0",
-        "The softmax still makes them sum to 1, but a score of 0 has the exponential "
-        "1, so [PAD] keeps a portion.",
+        "Where the softmax comes last, the rows sum to 1. But the exponential of a "
+        "score of 0 is 1, so [PAD] keeps a portion.",
         "row sum 0.91",
     ),
     "04.pad_row": Prediction(
         1,
-        "A padded position is a query like any other: it divides its attention among "
-        "the visible keys.",
+        "The mask strikes out keys, not queries: a padded position divides its "
+        "attention among the visible keys, as any other does.",
         "row of [PAD]: [0.5 0.5 0. ]  sum 1.0",
     ),
     "04.low": Prediction(
         ["a huge score", "all masked"],
-        "On an ordinary row all three give exactly 0 for a masked key.",
+        "On an ordinary row all three give exactly 0 for a masked key. But 12000 - "
+        "10000 is still a huge score, and a row of nothing but -inf gives nan.",
         "all masked   [0.6652 0.2447 0.09  ] [nan nan nan]",
         also=(["all masked", "a huge score"],),
     ),
@@ -249,31 +252,34 @@ PREDICTIONS = {
     ),
     "04.derived": Prediction(
         "it is wrong",
-        "A real token with the id of [PAD] is taken for padding, and nobody attends to "
-        "it. Nothing complains.",
+        "The real token with the id of [PAD] is taken for padding, so no token attends "
+        "to it. Nothing complains.",
         "mask derived  difference in each row:",
         also=("wrong",),
     ),
     "05.swap": Prediction(
         "no, yes",
-        "The mean of two values is the same whichever is which. Two heads write into "
-        "different numbers, so there the exchange shows.",
+        "One head hands over the mean of two values, which is the same whichever is "
+        "which. Two heads write into different numbers, so there the exchange shows.",
         "one head  [1.5 2.5]  after the swap [1.5 2.5]",
         also=(["no", "yes"],),
     ),
     "05.slice": Prediction(
         "yes",
-        "Every number of the query is a product of a column with all H numbers of x.",
+        "Each number of the query is the dot product of all H numbers of x with a "
+        "column of W_q.",
         "row 7 of its matrix",
     ),
     "05.reshape": Prediction(
         "all of the first token and half of the second",
-        "A reshape keeps the order of the numbers and only breaks the line elsewhere.",
+        "A reshape keeps the order of the numbers and only breaks the line in other "
+        "places: head 0 gets the first 12 of the 24.",
         "equal to the loop: False",
     ),
     "05.cost": Prediction(
         1,
-        "Just as many: the heads divide the columns of the same four matrices.",
+        "Just as many. The four matrices have the shape (H, H) for any A; the heads "
+        "only divide them among themselves.",
         "12    2,362,368",
     ),
     "05.naive": Prediction(
@@ -283,7 +289,8 @@ PREDICTIONS = {
     ),
     "06.halves": Prediction(
         "feed-forward",
-        "Its updates are longer in every one of the six layers.",
+        "Its updates are longer in every one of the six layers. Attention hands over "
+        "means of values, and a mean of different vectors is shorter than they are.",
         "feed-forward from 0.8",
         also=("the feed-forward network", "ffn"),
     ),
@@ -294,13 +301,14 @@ PREDICTIONS = {
     ),
     "06.dip": Prediction(
         -0.75,
-        "There GELU is −0.17. Further down it returns to 0. ReLU has no dip at all.",
+        "There GELU is −0.17. Further down, the probability Φ(x) shrinks faster than x "
+        "grows, so their product returns to 0.",
         "lowest: gelu(-0.75) = -0.17",
         0.1,
     ),
     "06.forms": Prediction(
         0.001,
-        "By 0.0005 at most, so 0.001 is the nearest of the three.",
+        "They differ by 0.0005 at most, so 0.001 is the nearest of the three.",
         "they differ by up to 4.7e-04",
         6e-4,
     ),
@@ -313,22 +321,21 @@ PREDICTIONS = {
     ),
     "06.collapse": Prediction(
         2,
-        "Each layer replaces every token by nearly the same mean, so one layer does "
-        "most of it and the second the rest.",
+        "Each layer replaces every token by nearly the same mean of all tokens: their "
+        "cosine is 0.98 after one layer and 1.00 after two.",
         "after  2 layers: with residuals 0.514, without 1.000",
-        also=(1,),
     ),
     "06.height": Prediction(
         6.93,
-        "√48: after LayerNorm the 48 numbers have mean square 1, so their squares sum "
-        "to 48.",
+        "That is √48: after LayerNorm the 48 numbers have mean square 1, so their "
+        "squares sum to 48.",
         "post-norm (BERT): 6.93, after 24 layers 6.93",
         0.1,
     ),
     "07.recipes": Prediction(
         1,
-        "Only the tanh of the [CLS] row, after its linear map. The row itself and the "
-        "mean are other vectors.",
+        "The pooler is a linear map and a tanh of the [CLS] row. The row itself and "
+        "the tanh of the mean are other vectors.",
         "tanh of the [CLS] row  off by < 1e-5",
     ),
     "07.forgets": Prediction(
@@ -340,25 +347,26 @@ PREDICTIONS = {
     ),
     "07.lines": Prediction(
         50,
-        "56 with its imports: each chapter's equation is a line or two.",
+        "56, with imports and blank lines: each chapter's equation is a line or two.",
         "56 lines",
     ),
     "07.part": Prediction(
         "feed-forward",
-        "2 · H · 4H = 8 H² against 4 H² in each layer, twice as many.",
+        "Its two matrices hold 2 · H · 4H = 8 H² numbers in each layer, the four of "
+        "attention 4 H², half as many.",
         "most in 12 layers: feed-forward",
         also=("the feed-forward networks", "ffn"),
     ),
     "07.head": Prediction(
         "no",
-        "It is the embeddings, with 23.8 million. The head would add 0.6 million, "
-        "since its largest matrix is the word table.",
-        "MLM head, were it there            622,650",
+        "What is missing is the embeddings, 23.8 million. The head would add 0.6 "
+        "million, since its largest matrix is the word table, which is counted there.",
+        "MLM head, if it were added         622,650",
     ),
     "07.missed": Prediction(
         5,
-        "The vector is read off right behind the last layer, so nothing can make up "
-        "for it.",
+        "The vector is read off right after the last layer, so no other layer can make "
+        "up for it.",
         "without layer 5: mean cosine 0.48",
     ),
     "07.values": Prediction(
@@ -369,47 +377,50 @@ PREDICTIONS = {
     ),
     "08.number": Prediction(
         "is",
-        "The subject is cat, although dogs stands nearer to the blank.",
+        "The subject is cat, which is singular, although dogs stands nearer to the "
+        "blank.",
         "[MASK] tired . {'is': 1.0",
     ),
     "08.doubt": Prediction(
         0.99,
         "Nearly always. In training a visible word that was asked for was wrong as "
-        "often as it was right, so the model asks whether it fits.",
+        "often as right, so the model learned to ask of each whether it fits.",
         "a random wrong word       right 0.99",
         0.04,
     ),
     "08.alike": Prediction(
         1.39,
-        "The logarithm of 4: whoever knows nothing pays log V.",
+        "Each word has the probability 1/4, and -log(1/4) is log 4. A model that knows "
+        "nothing pays log V.",
         "all four alike: 1.3863",
         0.01,
     ),
     "08.sure": Prediction(
         "infinity",
-        "The probability of the right word has become 0, and the logarithm of 0 is "
-        "minus infinity.",
+        "In a float e^-800 is 0, so the right word has the probability 0, and -log 0 "
+        "is infinity.",
         "log of softmax: inf",
         also=("inf",),
     ),
     "08.ceiling": Prediction(
         0.8,
-        "Eight in ten. At the other blanks several words are possible, and nobody can "
-        "do better than guess.",
+        "Eight in ten. Where several words are possible, nobody can do better than "
+        "guess, and even the best guess is often wrong.",
         "best possible    loss 0.376, perplexity   1.46, 79.5% right",
         0.07,
     ),
     "08.back": Prediction(
         0.63,
-        "Little better than guessing, although the grammar settles the gender in "
-        "this direction just as well.",
+        "Little better than guessing, although the grammar settles the gender in this "
+        "direction just as well. What is learned in one direction need not hold in the "
+        "other.",
         "the name     hidden, 231 passages: right gender 0.63",
         0.07,
     ),
     "08.alone": Prediction(
         0.07,
-        "The last hidden state is not written in the terms of the word table, and "
-        "nothing has translated it.",
+        "The last hidden state is not written in the terms of the word table. To "
+        "translate it is the work of the layers that were left out.",
         "the table alone           0.07",
         0.05,
     ),
@@ -422,20 +433,21 @@ PREDICTIONS = {
     ),
     "08.he": Prediction(
         1.0,
-        "For all of them. The NSP head takes no notice of the pronoun.",
+        "For all of them. A text drawn at random nearly always differs in other ways, "
+        "too, so training hardly ever made this head heed the pronoun.",
         "'follows' for 1.00",
         0.03,
     ),
     "09.random": Prediction(
         0.95,
-        "Layers with random parameters make all tokens alike (chapter 06), and so all "
-        "sentences, too.",
+        "It is 0.95 before the first layer already. All tokens share a segment row, "
+        "and a mean keeps what its tokens share and averages the rest away.",
         "0.11    0.95  Stock prices fell because of the storm.",
         0.05,
     ),
     "09.bytes": Prediction(
         22.7,
-        "Four bytes for each number, and a header that hardly counts.",
+        "Each number takes four bytes, and the header hardly counts.",
         "22,713,216 numbers of 4 bytes",
         0.5,
     ),
@@ -446,18 +458,19 @@ PREDICTIONS = {
     ),
     "09.third": Prediction(
         10,
-        "As text, 10 comes before 2.",
+        "Text is compared character by character, and the 1 of 10 comes before 2.",
         "sorted by name:    [0, 1, 10, 11",
     ),
     "09.alarm": Prediction(
         12,
-        "Only the two matrices of each feed-forward network are not square.",
+        "Only the two matrices of each of the six feed-forward networks are not "
+        "square.",
         "37 matrices, alarm at 12",
     ),
     "09.nearly": Prediction(
         ["transpose", "epsilon"],
-        "One transposed matrix is off by more than 1, a wrong epsilon by 0.001: still "
-        "hundreds of times as much as rounding.",
+        "One matrix not transposed puts the result off by more than 1, a wrong epsilon "
+        "by 0.001. Even that is hundreds of times as much as rounding.",
         "one not transposed",
     ),
     "10.self": Prediction(
@@ -469,122 +482,127 @@ PREDICTIONS = {
     ),
     "10.padding": Prediction(
         0.671,
-        "A third of the rows belongs to padding, whose queries look anywhere.",
+        "A third of the rows belongs to padding. The token before is then nearly "
+        "always padding, too, and so is masked and gets 0.",
         "naive, padding included: 0.671",
         0.1,
     ),
     "10.offset": Prediction(
-        0.43,
-        "The verb may stand one, two or five words before its object, so no single "
-        "offset is right in most cases.",
-        "obj ",
-        0.1,
+        0.79,
+        "Nearly every adjective stands right before its noun, so the rule 'the next "
+        "word' is hard to beat, and a head that reaches .84 has shown little.",
+        "+1      0.79",
+        0.06,
     ),
     "10.forced": Prediction(
         16,
-        "In each pair the same noun is right once and wrong once, so exactly half of "
-        "the sentences come out right, whatever the noun is.",
+        "It picks the same noun in both sentences of a pair, and that noun is right in "
+        "exactly one of them, whichever it is.",
         "so it is right in 16 of 32 sentences",
     ),
     "10.swap": Prediction(
         67,
-        "Far more than luck: from he it looks at the person, from it at the thing.",
+        "Far more than luck gives. The row of 'he' looks at the person, the row of "
+        "'it' at the thing.",
         "| (3, 1) | 0.39 | 0.03 | 0.07 | 0.36 | 0 | 5 | 67 |",
         5,
     ),
     "11.missed": Prediction(
         0,
-        "Two other heads look at the same word, and stand in for it.",
+        "Two other heads look at the same word, and stand in for the one that is gone.",
         "(2, 3)               0.88                      0",
     ),
     "11.sink": Prediction(
         0.08,
-        "The values of [CLS] are short: there is little to hand over.",
+        "The values of [CLS] are short, so there is little to hand over.",
         "moved, by v W_o  layers 1 to 4: 0.08",
         0.04,
     ),
     "11.hidden": Prediction(
         "[CLS]",
-        "Its attention has to go somewhere, and falls on words that were not wanted.",
+        "Each row must still sum to 1, so the attention that was parked on [CLS] falls "
+        "on words that the heads did not want.",
         "nobody sees [CLS]: the others move by 0.7",
         also=("CLS",),
     ),
     "11.still": Prediction(
         0.53,
-        "With all scores equal, softmax gives every key the same: the head hands over "
-        "the mean of all values.",
+        "A query of 0 makes all scores 0, softmax then gives every key the same, and "
+        "the head hands over the mean of all values.",
         "query set to 0  length 2.35, or 0.53 of it",
         0.1,
     ),
     "11.turn": Prediction(
         100,
-        "The head carries which thing is asked about, and nothing else tells it.",
+        "This head carries to the blank which thing is asked about, and no other head "
+        "of its layer does.",
         "output from the twin                   100% turn",
         2,
     ),
     "11.map": Prediction(
         0.0,
-        "It looks at the word that is asked about, whatever it is. What differs is "
-        "what it fetches there.",
+        "In both passages it looks at the word that is asked about. What differs is "
+        "what it fetches there, ball or hat.",
         "by 0.00",
         0.02,
     ),
     "12.score": Prediction(
         "fall",
-        "What cat gains in probability, the and sat lose, and their value is 1.",
+        "What cat gains in probability, 'the' and sat lose, and they have the value 1 "
+        "here.",
         "cat: falls",
         also=("falls",),
     ),
     "12.query": Prediction(
         "the",
-        "The keys of cat and sat have a number in common: a query that turns away from "
-        "one turns away from the other.",
+        "The query falls at place 1, where the key of cat is largest. The keys of "
+        "'the' and sat are positive there, too, but 'the' gains more at place 0.",
         "grows: the\n",
     ),
     "12.norm": Prediction(
         0.25,
-        "Raising one number raises the mean and the deviation as well, and both work "
-        "against it.",
+        "Raising x_0, which is below the mean, raises the mean and lowers the "
+        "deviation. Both push z_0 down, and each takes 0.125 away.",
         "right [ 0.25 -0.25  0.    0.  ]",
         0.01,
     ),
     "12.valley": Prediction(
         "a flies off",
-        "Each step multiplies a by 1 - 100 · 0.021 = -1.1, so it jumps across the "
-        "valley, a little higher each time.",
+        "Each step multiplies a by 1 - 100 · 0.021 = -1.1, so it jumps to the other "
+        "side of the valley, a little higher each time.",
         "a flies off",
         also=("a",),
     ),
     "12.nothing": Prediction(
         4.9,
-        "The loss is -log(1/140) = log(140).",
+        "The right token gets 1/140, and the loss is -log(1/140) = log(140) = 4.94.",
         "knowing nothing: log(140) = 4.94",
         0.1,
     ),
     "12.half": Prediction(
         0.1,
         "The model has learned which words are frequent and what kind of word goes "
-        "where. That halves the loss, and copies nothing.",
+        "where. That halves the loss, and needs no copying.",
         "step  50: loss 2.6, agreement 0.5, copy 0.1",
         0.05,
     ),
     "12.plural": Prediction(
         0.01,
-        "It looks for a singular noun there. That it finds none tells the number just "
+        "The head looks for a singular noun there. Finding none tells the number just "
         "as well.",
         "plural   subject: 38 blanks, looks at it 0.01",
         0.05,
     ),
     "12.patch": Prediction(
         [0, 1],
-        "The head that looks carries the number of the subject to the blank. The other "
-        "does not.",
+        "The head that looks carries the number of the subject to the blank; with the "
+        "twin's number the answers turn. The other head carries none of it.",
         "that head patched: 0.0, the other: 1.0",
     ),
     "12.last": Prediction(
         "binding",
-        "Which of two things has which colour takes steps in several layers that help "
-        "only together.",
+        "Which of two things has which colour takes steps in several layers, and one "
+        "of them helps little without the others.",
         "last: binding",
     ),
     "13.padding": Prediction(
@@ -596,33 +614,34 @@ PREDICTIONS = {
     ),
     "13.not": Prediction(
         39,
-        "The vectors follow the topic first: the same thing with not is nearer than "
+        "The vectors follow the topic first: the same thing with 'not' is nearer than "
         "the same judgement of another thing.",
         "with 'not' is nearer: 39 of 40",
         3,
     ),
     "13.random": Prediction(
         0.68,
-        "Each word starts with a vector of its own, so a little of which words stand "
-        "in a text gets through even a random BERT.",
+        "Each word starts with a vector of its own, so even the vectors of a random "
+        "BERT depend a little on which words stand in a text.",
         "random BERT    right on the test: 0.68",
         0.06,
     ),
     "13.tuned": Prediction(
         2.2,
-        "Most of what the task needs was in the frozen vectors.",
+        "Most of what the task needs was already in the frozen vectors.",
         "gain 2.2 points",
         1.5,
     ),
     "13.words": Prediction(
-        0.05,
-        "They ask three different questions, and one of the three hardly knows.",
+        0.03,
+        "They ask three different questions, and gradient x input agrees with the "
+        "other two hardly more than luck.",
         "all three name the same word: 0.0",
         0.05,
     ),
     "13.majority": Prediction(
         0.81,
-        "Most words are nearly always of one kind, and the new ones are mostly nouns "
+        "Most words nearly always have the same tag, and the new ones are mostly nouns "
         "and names.",
         "majority tag right: 0.814",
         0.05,
@@ -635,22 +654,22 @@ PREDICTIONS = {
     ),
     "14.heads": Prediction(
         1,
-        "Each score is a sum over D = H / A numbers: A times as many scores, each A "
-        "times as short.",
+        "Each score is a sum over D = H / A numbers, so A heads make A times as many "
+        "scores, each A times as short.",
         "heads: 12, numbers in each:  32, operations: 25,165,824\n"
         "heads:  1, numbers in each: 384, operations: 25,165,824",
     ),
     "14.bytes": Prediction(
         0.5,
-        "A weight has 4 bytes and is used once: for one multiplication and one "
-        "addition.",
+        "A weight has 4 bytes and is used once, for two operations: one multiplication "
+        "and one addition.",
         "tokens:   1, operations for each byte: 0.5",
         0.05,
     ),
     "14.change": Prediction(
         3,
-        "A step of a Python loop costs dozens of nanoseconds, and NumPy's loops take "
-        "a few for the same number. No other change comes near.",
+        "A Python loop spends dozens of nanoseconds on each number, NumPy's loops "
+        "spend a few. No other change comes near.",
         "most: 3 no loop",
         also=("no loop", "3 no loop"),
     ),
@@ -662,19 +681,20 @@ PREDICTIONS = {
     ),
     "14.threads": Prediction(
         "no",
-        "A part is computed in the same way whoever computes it, and no sum is "
+        "A part is computed in the same way whichever thread takes it, and no sum is "
         "divided among parts.",
         "one thread or two, the bits are the same: True",
     ),
     "14.divisions": Prediction(
         16,
-        "Each query divides D = 32 numbers instead of T = 512.",
+        "Each query divides the D = 32 numbers of its context instead of T = 512 "
+        "exponentials.",
         "16 times fewer",
     ),
     "14.longer": Prediction(
         2.2,
-        "The maps take 24 T H² and only double; 4 T² H grows fourfold, but at these "
-        "lengths it is the small part.",
+        "The linear maps take 24 T H² and only double. Scores and context, 4 T² H, "
+        "grow fourfold, but at these lengths they are the smaller part.",
         "256 to 512 tokens: 2.20 times the operations",
         0.1,
     ),

@@ -27,7 +27,7 @@ def source_without_docstring(function):
         text = textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):
         name = function.__name__
-        raise BertError(f"the source of function {name} is not at hand") from None
+        raise BertError(f"the source of function {name} cannot be found") from None
     definition = ast.parse(text).body[0]
     lines = text.splitlines()
     if ast.get_docstring(definition) is not None:

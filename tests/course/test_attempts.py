@@ -342,17 +342,17 @@ def test_a_stub_is_known_without_its_source():
 
 
 @pytest.mark.parametrize("answer, told", [
-    (lambda: 0, "yours has the parameters (), this asks for (scores)"),
-    (lambda q, k: q, "yours has the parameters (q, k), this asks for (scores)"),
+    (lambda: 0, "yours has the parameters (), the exercise asks for (scores)"),
+    (lambda q, k: q, "yours has the parameters (q, k), the exercise asks for (scores)"),
     (softmax_like(np.eye(2)), "give my_softmax itself, without calling it"),
-    ("softmax", "this asks for a function, yours is of type str"),
+    ("softmax", "the exercise asks for a function, yours is of type str"),
 ])  # fmt: skip
 def test_what_is_no_fitting_function_is_told(answer, told):
     assert told in grade("03.softmax", answer).message
 
 
 def test_an_object_that_cannot_be_asked_is_no_function_either():
-    told = "this asks for a function, yours is of type Hostile"
+    told = "the exercise asks for a function, yours is of type Hostile"
     assert told in grade("03.softmax", Hostile()).message
 
 

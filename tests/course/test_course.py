@@ -107,7 +107,7 @@ def test_check_shows_the_tolerance_and_the_place_of_a_difference():
 
 
 @pytest.mark.parametrize("answer, message", [
-    (3, "this asks for a function, yours is of type int"),
+    (3, "the exercise asks for a function, yours is of type int"),
     (lambda scores: scores[99], "case 1 raises IndexError"),
     (lambda scores: scores.sum(), "yours has the shape (), expected (3, 3)"),
     (lambda scores: [[1, 2], [3]], "yours has rows of different lengths"),

@@ -323,7 +323,7 @@ def test_another_function_is_shown_when_it_is_given(capsys):
     assert "problem: raises AttributeError" in out and "right result" in out
     show_case("03.attention", 1)
     out = capsys.readouterr().out
-    assert "no my_attention here; give your function as third argument" in out
+    assert "no my_attention here; give your function as the third argument" in out
     assert "q, shape (3, 4):" in out and "right result[1], shape (3, 3):" in out
 
 
@@ -348,7 +348,7 @@ def test_a_teacher_can_hide_right_results(capsys, monkeypatch):
     show_case("03.softmax", 3)
     out = capsys.readouterr().out
     assert "0.166667" in out and "0.322717" not in out
-    assert out.endswith("right result: hidden here, ask your teacher\n")
+    assert out.endswith("right result: hidden here; ask your teacher\n")
 
 
 def test_what_has_no_cases_gives_nothing_away(capsys):

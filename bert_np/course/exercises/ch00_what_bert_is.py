@@ -17,17 +17,17 @@ def _without_keepdims(counts):
 
 
 def _of_columns(counts):
-    """your columns sum to 1: a row runs along axis 1"""
+    """your columns sum to 1: to sum within a row, take axis 1"""
     return counts / counts.sum(axis=0)
 
 
 def _of_everything(counts):
-    """the whole array sums to 1: each row must"""
+    """the whole array sums to 1: each of its rows must"""
     return counts / counts.sum()
 
 
 def _first_sum(counts):
-    """you divided every row by the sum of the first: each has its own"""
+    """you divided every row by the first row's sum: each has its own"""
     return counts / counts[0].sum()
 
 

@@ -50,8 +50,8 @@ def _at_spaces(text):
 
 
 def _full_stops_only(text):
-    """only full stops are split off: commas, quotes and all other signs
-    must be too
+    """only full stops are split off: split off commas, quotes and all
+    other marks, too
     """
     return text.lower().replace(".", " . ").split()
 
@@ -102,7 +102,7 @@ def _english_letters(text):
 
 
 def _marks_together(text):
-    """marks that follow one another are glued: each is a word of its own"""
+    """marks in a row are glued together: each is a word of its own"""
     spaced = "".join(c if _is_mark(c) else f"\0{c}\0" for c in text.lower())
     return spaced.replace("\0\0", "").replace("\0", " ").split()
 
@@ -195,7 +195,7 @@ def _goes_back(word, vocab):
 
 
 def _id_0_is_none(word, vocab):
-    """a piece with the id 0 is in the vocabulary too: ask with `in`"""
+    """a piece with the id 0 is in the vocabulary too: test with `in`"""
     return my_wordpiece(word, {piece for piece in vocab if vocab[piece]})
 
 
@@ -259,7 +259,7 @@ def _padding_seen(first, second, vocab, length):
 
 
 def _no_last_separator(first, second, vocab, length):
-    """the second text too is closed by a [SEP]"""
+    """the second text is closed by a [SEP], too"""
     row = my_encode_pair(first, second, vocab, length)
     last, zeros = _used(row) - 1, (vocab["[PAD]"], 0, 0)
     return tuple(
@@ -350,10 +350,10 @@ EXERCISES = (
         "`unknown` to the list of those that the vocabulary above turns into "
         "[UNK], in this order, without any code.",
         hints=(
-            "Cut each word from the left. Every piece after the first must stand "
-            "in the vocabulary with ## before it.",
+            "Cut each word from the left. Every piece after the first must be in the "
+            "vocabulary with ## before it.",
             "Look for ##ed, for ##sat (sat without ## does not count) and for "
-            "something that begins replay.",
+            "a piece that begins replay.",
         ),
         solution=["played", "unsat", "replay"],
         name="unknown",
@@ -382,12 +382,12 @@ EXERCISES = (
         title="The longest piece first",
         level=2,
         minutes=12,
-        task="Write `my_wordpiece(word, vocab)`: the list of pieces of a word, the "
-        "longest possible piece first, each after the first with ## before "
+        task="Write `my_wordpiece(word, vocab)`: the list of pieces of a word, at each "
+        "place the longest that fits, each after the first with ## before "
         'it; `["[UNK]"]` if at some place no piece fits.',
         hints=(
-            "Keep the place where the rest begins. Try the ends from len(word) "
-            "down; stop at the first piece that is in the vocabulary.",
+            "Remember the place where the rest of the word begins. Try the ends from "
+            "len(word) down; stop at the first piece that is in the vocabulary.",
             "Python's for ... else runs the else part when no break happened: "
             'there return ["[UNK]"].',
         ),
@@ -426,7 +426,7 @@ EXERCISES = (
         "Padding has segment 0. You may call `normalize`, `basic_split` and "
         "`wordpiece` of `bert_np.tokenizer`, as in sections 2 and 3.",
         hints=(
-            "Write the row of tokens down first: [CLS], the pieces of the first text, "
+            "Write down the row of tokens first: [CLS], the pieces of the first text, "
             "[SEP], those of the second, [SEP], then padding. Count how many of each.",
             "Segment 0: the pieces of the first text and 2 more. Segment 1: those of "
             "the second and 1 more. Then vocab[token] for each token, and "

@@ -28,7 +28,7 @@ def my_one_hot(ids, V):
 
 
 def _columns(ids, V):
-    """your shape is (V, T): a row belongs to a token, T comes first"""
+    """your shape is (V, T): a row belongs to a token, so T comes first"""
     return my_one_hot(ids, V).T
 
 
@@ -43,8 +43,8 @@ def _from_one(ids, V):
 
 
 def _as_wide_as_the_ids(ids, V):
-    """your width is the largest id + 1: it is V, for each word of the
-    vocabulary
+    """your width is the largest id + 1: it must be V, one column for each
+    word of the vocabulary
     """
     return my_one_hot(ids, ids.max() + 1)
 
@@ -159,7 +159,7 @@ def _mean_of_all(x, gamma, beta, eps):
 
 
 def _one_gamma(x, gamma, beta, eps):
-    """gamma has a number for each of the H places: you used the first for all"""
+    """gamma has H numbers, one per place: you used the first for all"""
     return my_layer_norm(x, gamma[0], beta, eps)
 
 
@@ -203,7 +203,7 @@ def my_embed(input_ids, segment_ids, params, eps):
 
 
 def _without(name):
-    """Return my_embed without one table, or with one in another order."""
+    """Return my_embed with one table set to 0."""
 
     def embed(input_ids, segment_ids, params, eps):
         tables = {**params, name: 0 * params[name]}
@@ -357,7 +357,7 @@ EXERCISES = (
     ),
     Exercise(
         id="02.normed",
-        title="LayerNorm in the head",
+        title="LayerNorm in your head",
         level=1,
         minutes=4,
         task="[1, 1, 5, 5] becomes [-1, -1, 1, 1]. What becomes of [110, 110, 150, "
@@ -370,13 +370,13 @@ EXERCISES = (
         solution=[-1.0, -1.0, 1.0, 1.0],
         name="normed",
         why="The norm takes out both the 100 that was added and the factor 10: only "
-        "where each number stands between the others is left.",
+        "where each number lies among the others is left.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
                 [-10.0, -10.0, 10.0, 10.0],
                 "the deviation grew with the numbers: "
-                "dividing by 20 takes the 10 away too",
+                "dividing by it, 20, takes the factor 10 away too",
             ),
             Mistake(
                 [-20.0, -20.0, 20.0, 20.0],
@@ -502,8 +502,7 @@ EXERCISES = (
             ),
             Mistake(
                 [False, False],
-                "without positions nothing but the words goes in, "
-                "and they are the same three",
+                "without positions only the words go in, and they are the same three",
             ),
             Mistake(
                 [False, True],

@@ -41,14 +41,14 @@ def _exponentials(scores):
 
 def _one_maximum(scores):
     """you subtracted one maximum from all rows: a row far below it becomes
-    0 / 0; each row has its own
+    0 / 0; subtract from each row its own
     """
     exponentials = np.exp(scores - scores.max())
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
 
 
 def _over_everything(scores):
-    """the whole matrix sums to 1: each row must, sum over axis -1"""
+    """the whole matrix sums to 1: each row must, so sum over axis -1"""
     exponentials = np.exp(scores - scores.max())
     return exponentials / exponentials.sum()
 
@@ -145,7 +145,7 @@ def _scaled_by_tokens(q, k, v):
 
 
 def _scaled_by_two(q, k, v):
-    """you divided by 2: that is the root of D only where D = 4, take
+    """you divided by 2: that is the root of D only where D = 4; D is
     q.shape[-1]
     """
     probs = my_softmax(q @ k.T / 2)
@@ -178,7 +178,7 @@ def _probs_transposed(q, k, v):
 
 
 def _order_of_results(q, k, v):
-    """both are right, in the other order: the context first, then the
+    """both are right, but in the wrong order: first the context, then the
     probs
     """
     return my_attention(q, k, v)[::-1]
@@ -230,8 +230,8 @@ EXERCISES = (
         ),
         solution=[0.1065, 0.1065, 0.787],
         name="row",
-        why="Equal scores get equal probabilities, and e² = 7.389 times as "
-        "much as e⁰ = 1 makes 0.787 against 0.1065.",
+        why="Equal scores get equal probabilities, and a score that is 2 higher "
+        "gets e² = 7.389 times as much: 0.787 against 0.1065.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -240,7 +240,7 @@ EXERCISES = (
             ),
             Mistake(
                 [0.0900, 0.2447, 0.6652],
-                "that is column 2, from top to bottom: a query is a row",
+                "that is the softmax of column 2 of the scores: a query is a row",
             ),
             Mistake(
                 [1.0, 1.0, 7.389],

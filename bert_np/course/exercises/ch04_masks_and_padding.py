@@ -27,12 +27,12 @@ def _padding_is_always_0(input_ids, pad_token_id):
 
 
 def _lengths(input_ids, pad_token_id):
-    """that is the length of each row: one number for each token is asked for"""
+    """that is the length of each row: return one number for each token"""
     return my_mask(input_ids, pad_token_id).sum(axis=1)
 
 
 def _after_the_first_padding(input_ids, pad_token_id):
-    """a real token may stand after padding: look at each id by itself"""
+    """a real token may stand after padding: look at each id on its own"""
     return 1 - (np.cumsum(input_ids == pad_token_id, axis=1) > 0)
 
 
@@ -50,7 +50,7 @@ def _above_the_padding(input_ids, pad_token_id):
 
 
 def _first_row(input_ids, pad_token_id):
-    """you used the first row for all: each has its own padding"""
+    """you used the first row for all rows: each has its own padding"""
     return np.repeat(my_mask(input_ids[:1], pad_token_id), len(input_ids), axis=0)
 
 
@@ -124,7 +124,7 @@ def _unmasked(scores, attention_mask):
 
 def _added(scores, attention_mask):
     """you added a low number to the scores: where every key of a row is
-    masked they still count; put the low number in their place
+    masked, the scores still count; put the low number in their place
     """
     lowered = scores + (attention_mask[:, None, None, :] - 1) * 1e5
     return my_masked_probs(lowered, _everything(attention_mask))
@@ -238,8 +238,8 @@ EXERCISES = (
         ),
         solution=[0.0, 0.7311, 0.2689],
         name="masked_row",
-        why="The masked key takes nothing, and what it would have taken, the others "
-        "share in the proportion that they had.",
+        why="The masked key takes nothing. The others share what it would have taken "
+        "in the same proportion as before.",
         tolerance=1e-3,
         mistakes=(
             Mistake(
@@ -320,8 +320,8 @@ EXERCISES = (
             ),
             Mistake(
                 "c",
-                "(c) is right: a low score where a cell is not visible. Is "
-                "the right cell not visible?",
+                "(c) is right: a low score where a cell is not visible. But "
+                "is `visible` right?",
             ),
             Mistake("d", "(d) is right: softmax over the keys, so each row sums to 1"),
         ),
@@ -340,22 +340,22 @@ EXERCISES = (
             "Masked keys get probability 0, so no query takes anything from a padded "
             "position. But a padded position is a query, too.",
             "(b) changes, for its own id has changed. Now, which of the two means "
-            "reads that vector?",
+            "includes that vector?",
         ),
         solution=[False, True, True, False],
         name="changes",
-        why="A padded position is read by nobody, but it is a query itself, and a mean "
-        "over all positions counts it.",
+        why="No token reads a padded position. But it is a query itself, so its own "
+        "vector changes, and a mean over all positions includes it.",
         mistakes=(
             Mistake(
                 [False, False, False, False],
                 "a padded position is a query, too: "
-                "it has a vector, and its id is in "
-                "it",
+                "it has a vector, which depends on "
+                "its id",
             ),
             Mistake(
                 [False, True, False, False],
-                "(c) reads all positions, the padded ones among them",
+                "(c) includes all positions, the padded ones among them",
             ),
             Mistake(
                 [False, True, True, True], "(d) is a mean of vectors that do not change"

@@ -46,7 +46,7 @@ def _heads_first(x, A):
 
 
 def _first_sequence(x, A):
-    """you split the first sequence alone: there are B"""
+    """you split only the first sequence: there are B of them"""
     return my_split(x[:1], A)
 
 
@@ -81,7 +81,7 @@ def _mixed(x):
 
 
 def _added(x):
-    """you added the heads: they stand side by side, nothing is lost"""
+    """you added the heads: put them side by side, so nothing is lost"""
     return x.sum(axis=1)
 
 
@@ -93,12 +93,12 @@ def _without_the_batch(x):
 
 
 def _first_merged(x):
-    """you merged the first sequence alone: there are B"""
+    """you merged only the first sequence: there are B of them"""
     return my_merge(x[:1])
 
 
 def _outer_heads(x):
-    """you took the first head and the last: there are A"""
+    """you took only the first head and the last: there are A of them"""
     return my_merge(x[:, [0, -1]])
 
 
@@ -398,12 +398,12 @@ EXERCISES = (
         ),
         solution=288,
         name="parameters",
-        why="Four maps of 8·8 + 8 numbers each; the heads share them, so A costs "
-        "nothing.",
+        why="Four maps of 8·8 + 8 numbers each; the heads share them, so more heads "
+        "cost nothing.",
         mistakes=(
             Mistake(256, "the biases are missing, 8 for each map"),
             Mistake(216, "the output map is missing: there are four"),
-            Mistake(576, "heads do not multiply: A of them share one matrix (H, H)"),
+            Mistake(576, "heads add no parameters: all A share one matrix (H, H)"),
             Mistake(
                 144, "each map gives all heads' numbers at once: (H, H), not (H, D)"
             ),
@@ -421,7 +421,7 @@ EXERCISES = (
         solution=1.5,
         name="row_sum",
         why="What is kept is divided by 1 − rate, so a row sums to 1 on average, "
-        "not in each run.",
+        "not every time.",
         mistakes=(
             Mistake(0.75, "what is kept is divided by 1 − rate"),
             Mistake(

@@ -101,7 +101,7 @@ def _gelu_late(x, W1, b1, W2, b2):
 
 
 def _gelu_twice(x, W1, b1, W2, b2):
-    """one GELU only, between the maps: its output passes as it is"""
+    """one GELU only, between the maps: nothing follows the second map"""
     return np.array([my_gelu(row) for row in my_feed_forward(x, W1, b1, W2, b2)])
 
 
@@ -116,7 +116,7 @@ def _no_biases(x, W1, b1, W2, b2):
 
 
 def _tanh_inside(x, W1, b1, W2, b2):
-    """that is GELU's tanh form: BERT has the form with erf"""
+    """that is GELU's tanh form: BERT uses the form with erf"""
     return bert_np.gelu_tanh(x @ W1 + b1) @ W2 + b2
 
 
@@ -211,7 +211,7 @@ def _one_norm_twice(x, attended, params):
 
 
 def _tanh_layer(x, attended, params):
-    """that is GELU's tanh form: BERT has the form with erf, bert_np.gelu"""
+    """that is GELU's tanh form: BERT uses the form with erf, bert_np.gelu"""
     x = _norm(x + attended, params["attention_norm"])
     inner = bert_np.gelu_tanh(bert_np.linear(x, **params["ffn"]["inner"]))
     thought = bert_np.linear(inner, **params["ffn"]["outer"])
@@ -219,8 +219,8 @@ def _tanh_layer(x, attended, params):
 
 
 def _large_epsilon(x, attended, params):
-    """epsilon is 1e-12 in BERT: it shows where the numbers of a row are
-    small or nearly equal
+    """epsilon is 1e-12 in BERT: a larger one shows where the numbers of a
+    row are small or nearly equal
     """
 
     def norm(x, params):
@@ -301,8 +301,8 @@ def _unmasked_layer(x, params, attention_mask, config):
 
 
 def _both_results(x, params, attention_mask, config):
-    """self_attention returns two things, the output and the maps: you return
-    both of something too
+    """self_attention returns two things, the output and the maps: your layer
+    must return its output alone
     """
     attended, probs = bert_np.self_attention(
         x, params["attention"], attention_mask, config
@@ -371,8 +371,8 @@ EXERCISES = (
         ),
         solution=1,
         name="different",
-        why="Without x + nothing of a token's own is left: all three are the norm of "
-        "the same update.",
+        why="Without x + nothing is left of the token itself: all three are the norm "
+        "of the same update.",
         mistakes=(
             Mistake(
                 3,
@@ -456,7 +456,7 @@ EXERCISES = (
         task="Write `my_encoder_layer(x, params, attention_mask, config)` for x of "
         'shape (B, T, H); params has "attention", "attention_norm", "ffn" and '
         '"ffn_norm" as in the library. Return the layer\'s output. You may call '
-        "`bert_np.self_attention`, which returns two things, `bert_np.layer_norm` "
+        "`bert_np.self_attention` (it returns two things), `bert_np.layer_norm` "
         "(eps=1e-12), `bert_np.linear` and `bert_np.gelu`.",
         hints=(
             "Two lines of equations: norm(x + attention), and norm(x + feed-forward). "

@@ -126,7 +126,7 @@ def _word_table_twice(V, P, S, H, F, L, A):
 
 
 def _draw_sizes(rng):
-    """Seven sizes of which only H and A have to do with one another."""
+    """Seven sizes; only H depends on another: A divides it."""
     V, P, S, D, F, L, A = rng.integers(1, [99, 20, 5, 9, 50, 6, 5]).tolist()
     return V, P, S, D * A, F, L, A
 
@@ -203,7 +203,7 @@ def _mask_once(x, layers, attention_mask, config):
 
 
 def _first_sequence_alone(x, layers, attention_mask, config):
-    """you ran the first sequence alone: there are B"""
+    """you ran only the first sequence: there are B of them"""
     return my_encoder(x[:1], layers, attention_mask[:1], config)
 
 
@@ -296,8 +296,8 @@ LAB = (
     '"layers.1.ffn.inner". Then say in one sentence what is broken{1}.'
 )
 LOOK = (
-    "`compare(healthy, broken_bert({}, ids, tiny, config))` holds the two traces "
-    "against each other; `.stage` is the name."
+    "`bert_np.compare(healthy, broken_bert({}, ids, tiny, config))` compares the two "
+    "traces; `.stage` is the name."
 )
 
 
@@ -471,7 +471,7 @@ EXERCISES = (
             ("layers.0.ffn.inner", "inner, before GELU, agrees in both runs"),
             (
                 "layers.0.output",
-                "the layer's output is wrong since its feed-forward is: look earlier",
+                "the layer's output is wrong because its feed-forward is: look earlier",
             ),
         ),
     ),
@@ -499,7 +499,7 @@ EXERCISES = (
         4,
         4,
         "layers.0.attention.masked_scores",
-        "Run it on the first sequence alone, which has no padding: then it is well.",
+        "Run it on the first sequence alone, which has no padding: there it is right.",
         "It masks nothing, and one sentence at a time has no padding to show it.",
         (
             (
@@ -531,9 +531,9 @@ EXERCISES = (
             ),
             (
                 "layers.0.output",
-                "the layer's output is wrong since an earlier stage is: look earlier",
+                "the layer's output is wrong because an earlier stage is: look earlier",
             ),
         ),
-        remark="; compare has no ready word for this one",
+        remark="; `compare` gives no hint for this one",
     ),
 )

@@ -115,8 +115,8 @@ def _masked(ids, draw, fate, random_ids, ordinary):
 
 
 def _up_to(ids, draw, fate, random_ids):
-    """below is below: a draw of exactly 0.15 is not chosen, a fate of exactly
-    0.8 gets a random word, one of exactly 0.9 stays
+    """a bound is not below itself: a draw of exactly 0.15 is not chosen, a fate
+    of exactly 0.8 gets a random word, one of exactly 0.9 stays
     """
     chosen = (draw <= 0.15) & (ids > 4)
     masked = np.where(chosen & (fate <= 0.9), random_ids, ids)
@@ -278,7 +278,7 @@ def _base_two(logits, labels):
 
 
 def _sign(logits, labels):
-    """the sign: a loss is not negative"""
+    """the sign is wrong: a loss is not negative"""
     return -my_loss(logits, labels)
 
 
@@ -330,7 +330,7 @@ EXERCISES = (
         "ids and the labels: the right id where a token was chosen, -100 elsewhere.",
         hints=(
             "First an array of bools: chosen. Then np.where(condition, this, that), "
-            "once for each kind of fate. The labels know nothing of fate.",
+            "once for each kind of fate. The labels do not depend on fate.",
             "chosen = (draw < 0.15) & (ids > 4). Put random_ids where chosen & "
             "(fate < 0.9), then 4 over it where chosen & (fate < 0.8).",
         ),
@@ -475,8 +475,8 @@ EXERCISES = (
             ),
             Mistake(
                 0.0,
-                "a loss of 0 would mean knowing which of the four words it is, and "
-                "nothing tells",
+                "a loss of 0 would mean knowing which of the four words it is, but "
+                "nothing tells which",
             ),
             Mistake(
                 0.5596,
@@ -485,7 +485,7 @@ EXERCISES = (
             ),
             Mistake(
                 0.2076,
-                "that is −ln of the portion of right guesses, 13 in 16: take the mean "
+                "that is −ln of the fraction of right guesses, 13 in 16: take the mean "
                 "of the losses",
             ),
             Mistake(

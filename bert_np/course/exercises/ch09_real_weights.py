@@ -96,14 +96,14 @@ def _flat(data, name):
 
 
 def _turned(data, name):
-    """that is transposed: return it as it stands in the file, the turning
-    comes later
+    """that is transposed: return it as it is stored in the file, the
+    transpose comes later
     """
     return my_tensor(data, name).T
 
 
 def _shape_turned(data, name):
-    """the shape is turned round: reshape to the shape in the header"""
+    """the shape is reversed: reshape to the shape in the header"""
     values, shape = _read(data, name)
     return values.reshape(shape[::-1])
 
@@ -264,14 +264,15 @@ EXERCISES = (
         title="One tensor from the bytes",
         level=3,
         minutes=10,
-        task="Write `my_tensor(data, name)`: data is the whole file as bytes, name a "
-        "tensor in it, of kind F32. Return it as an array of its shape. Use "
-        "`int.from_bytes`, `json.loads` and `np.frombuffer`, no other reader.",
+        task="Write `my_tensor(data, name)`: data is the whole file as bytes, and name "
+        "says which of its tensors to return, one whose dtype is F32. Return it as an "
+        "array of the right shape. Use `int.from_bytes`, `json.loads` and "
+        "`np.frombuffer`, no other reader.",
         hints=(
             "The first 8 bytes say how long the header is. Where do the numbers "
             "begin, and from where do the offsets count?",
-            "The numbers begin at byte 8 + length. Add the two data_offsets to that, "
-            'cut, np.frombuffer(raw, "<f4"), reshape.',
+            "The numbers begin at byte 8 + length. Add that to both data_offsets and "
+            'cut out the bytes between; then np.frombuffer(raw, "<f4") and reshape.',
         ),
         solution=my_tensor,
         mistakes=mistakes(
@@ -379,12 +380,12 @@ EXERCISES = (
         minutes=7,
         task="`damaged` holds MiniLM's parameters with one fault in one layer. Run "
         "both on our sentence with a trace each, and compare. Set `fault` to the "
-        'first stage that differs, such as "layers.1.ffn.inner". Then say what is '
-        "wrong with the file.",
+        'first stage that differs, such as "layers.1.ffn.inner". Then explain to '
+        "yourself what is wrong with the file.",
         hints=(
             "Two empty dicts: bert_np.bert(ids, params, config, trace=a), the same "
             "with damaged and trace=b. Then print(bert_np.compare(a, b)).",
-            "The first stage that differs is a query. Hold it against the key of the "
+            "The first stage that differs is a query. Compare it with the key of the "
             "healthy run in the same layer.",
         ),
         solution="layers.4.attention.q",
@@ -398,18 +399,18 @@ EXERCISES = (
             ),
             Mistake(
                 "layers.4.attention.scores",
-                "the scores are wrong because what is multiplied is: look earlier",
+                "the scores are wrong because their vectors are wrong: look earlier",
             ),
             Mistake(
                 "layers.5.attention.q",
-                "layer 5 is wrong because it reads a wrong "
-                "layer 4: take the first stage",
+                "layer 5 is wrong because its input from "
+                "layer 4 is: take the first stage",
             ),
             Mistake(
                 "layers.4.attention.query",
                 "that is the name of the parameters: "
-                "what the run made of them, the stage, "
-                "is called q",
+                "the stage, which is what the run "
+                "computes with them, is called q",
             ),
             Mistake(
                 "layers.4.attention",

@@ -88,7 +88,7 @@ def my_mean_over_real(values, attention_mask):
 
 
 def _padding_counts(values, attention_mask):
-    """padding counts too: leave out what the mask calls 0"""
+    """padding counts too: leave out the places where the mask is 0"""
     return values.mean()
 
 
@@ -178,7 +178,7 @@ def _counted(attention, dependents, heads):
 
 
 def _all_heads_together(attention, dependents, heads):
-    """one number for all heads: each has its own"""
+    """you gave one number for all heads: give each head its own"""
     return my_score_relation(attention, dependents, heads).mean()
 
 
@@ -253,11 +253,12 @@ EXERCISES = (
         title="Where does it go?",
         level=1,
         minutes=3,
-        task="Before you run on: which token gets the most attention of MiniLM over "
-        '40 sentences? Set `sink` to `"[CLS]"`, `"[SEP]"`, `"self"` (the token '
-        'that looks) or `"previous"`.',
+        task="Before you run on: which of these gets the largest part of MiniLM's "
+        'attention over 40 sentences? Set `sink` to `"[CLS]"`, `"[SEP]"`, `"self"` '
+        '(the token that looks) or `"previous"` (the token before it).',
         hints=(
-            "Look at the grid of all heads: which column is bright in most maps?",
+            "In the gallery, look at the picture of `plot_model`, all heads on one "
+            "sentence: which column is bright in most maps?",
             "It is the first column. Which token stands first in every sentence?",
         ),
         solution="[CLS]",
@@ -335,7 +336,7 @@ EXERCISES = (
         "syntactic head.",
         hints=(
             "Which entry of a row must not win, however large it is?",
-            "Put -1 on the diagonal, argmax over the last axis gives the strongest "
+            "Put -1 on the diagonal; argmax over the last axis gives the strongest "
             "other word of each word, (A, W). Take the columns `dependents`, compare "
             "with `heads`, and average over the pairs.",
         ),
@@ -368,9 +369,9 @@ EXERCISES = (
         minutes=5,
         task="In 50 pairs of sentences the last word is changed, and with it the noun "
         "that *it* means. A head is right in exactly one sentence of 48 pairs, in both "
-        'of 1 pair and in neither of 1. Set `verdict` to "a" (it finds what *it* means '
-        'half of the time), "b" (it pays no attention to the last word) or "c" (it '
-        "decides at random).",
+        'of 1 pair and in neither of 1. Set `verdict` to "a" (the head finds what *it* '
+        'means half of the time), "b" (the head pays no attention to the last word) or '
+        '"c" (the head decides at random).',
         hints=(
             "If it decided at random in each sentence, in how many of the 50 pairs "
             "would both be right?",
@@ -384,8 +385,8 @@ EXERCISES = (
         mistakes=(
             Mistake(
                 "a",
-                "half of the sentences right is forced: whoever gives the same noun "
-                "twice is right in exactly one of each pair",
+                "half of the sentences right is forced: a head that gives the same "
+                "noun twice is right in exactly one of each pair",
             ),
             Mistake(
                 "c",

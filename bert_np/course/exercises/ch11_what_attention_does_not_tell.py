@@ -177,12 +177,12 @@ def _all_patched(own, other, W_o, b_o, head):
 
 
 def _nothing_patched(own, other, W_o, b_o, head):
-    """this is the own output: nothing of the other run is in it"""
+    """this is the output as it was: nothing of the other run is in it"""
     return my_patch_head(own, own, W_o, b_o, head)
 
 
 def _added_up(own, other, W_o, b_o, head):
-    """you added the other run's context to the own: put it in its place"""
+    """you added the other run's context to this one's: put it in its place"""
     mixed = own.copy()
     mixed[head] += other[head]
     return my_patch_head(mixed, mixed, W_o, b_o, head)
@@ -245,8 +245,9 @@ EXERCISES = (
         level=2,
         minutes=8,
         task="Write `my_moved_shares(probs, moved)` for probs of shape (Tq, Tk) and "
-        "what each key hands over, moved, of shape (Tk, H): each probability times the "
-        "length of its key's vector, then each row divided by its sum.",
+        "for moved, the vectors that the keys hand over, of shape (Tk, H). Return each "
+        "probability times the length of its key's vector, with each row then divided "
+        "by its sum.",
         hints=(
             "The length of a vector is the root of the sum of its squares; there is "
             "one for each key, that is, for each column of probs.",
@@ -278,9 +279,9 @@ EXERCISES = (
         title="Leave a head out",
         level=2,
         minutes=6,
-        task="Write `my_without_head(W_o, head, D)` for the output matrix W_o of shape "
-        "(A · D, H): a copy in which the rows that carry this head's D numbers "
-        "are 0.",
+        task="Write `my_without_head(W_o, head, D)`, which returns a copy of the "
+        "output matrix W_o, of shape (A · D, H), in which the rows that carry this "
+        "head's D numbers are 0.",
         hints=(
             "merge_heads puts the heads side by side: head 0 has the numbers 0 to "
             "D - 1. Which rows of W_o do they meet in context @ W_o?",
@@ -389,27 +390,27 @@ EXERCISES = (
         minutes=6,
         task="Judge three claims by the numbers of this chapter. (1) In layers 1 to 4 "
         "of MiniLM about half of the attention goes to [CLS], so about half of what is "
-        "moved comes from there. (2) Hidden from the other tokens, [CLS] changes their "
-        "last states more than one word does. (3) A head whose map is the same in two "
-        "passages cannot be the reason why their answers differ. Set `claims` to a "
-        "list of three True or False.",
+        "moved comes from there. (2) Hiding [CLS] from the other tokens changes their "
+        "last states more than hiding one word does. (3) A head whose map is the same "
+        "in two passages cannot be the reason why their answers differ. Set `claims` "
+        "to a list of three True or False.",
         hints=(
-            "(1) is about the curves of section 2, (2) about the last figures of its "
-            "sink, (3) about the two halves of a head in section 4.",
+            "(1) is about the curves of section 2, (2) about the tokens that were "
+            "hidden there, (3) about the two halves of a head in section 4.",
             "(1) Look at the lower curves. (2) Compare the three lines that were "
             "printed. (3) Was it where the head looks, or what it fetches, that "
             "brought the other answer?",
         ),
         solution=[False, True, False],
         name="claims",
-        why="Weighted by length [CLS] moves about a tenth (1), as a sink it is leaned "
-        "upon all the same (2), and the head that decides the colour looks at the same "
-        "word in both passages and fetches another thing there (3).",
+        why="Weighted by length, [CLS] moves less than a tenth (1); the model leans on "
+        "it all the same, as a sink (2); and the head that decides the colour looks at "
+        "the same place in both passages and fetches another thing there (3).",
         mistakes=(
             Mistake(
                 [True, True, False],
                 "(1) takes probability for what is moved: "
-                "weighted by length, [CLS] has about a tenth",
+                "weighted by length, [CLS] has less than a tenth",
             ),
             Mistake(
                 [False, False, False],

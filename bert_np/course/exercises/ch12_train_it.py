@@ -158,7 +158,7 @@ def _unscaled(d_context, q, k, v):
 
 
 def _scaled_twice(d_context, q, k, v):
-    """you divided by D: the scores were divided by √D, and once"""
+    """you divided by D: divide by √D, and only once"""
     probs, d_scores = _attention_parts(d_context, q, k, v)
     d_scores = d_scores / q.shape[1]
     return d_scores @ k, d_scores.T @ q, probs.T @ d_context
@@ -322,7 +322,7 @@ def _density_without_its_half(d_y, x):
 
 
 def _step(d_y, x):
-    """that is ReLU's: GELU has a soft corner"""
+    """that is the slope of ReLU: GELU has a soft corner"""
     return d_y * (x > 0)
 
 
@@ -742,8 +742,7 @@ EXERCISES = (
         level=1,
         minutes=3,
         task="Write `my_sgd(p, g, rate)`: the new parameters after one step against "
-        "the gradient g, of the length that the learning rate says. Do not "
-        "change p itself.",
+        "the gradient g, scaled by the learning rate. Do not change p itself.",
         hints=(
             "The gradient points to where the loss rises fastest.",
             "Subtract rate times g.",

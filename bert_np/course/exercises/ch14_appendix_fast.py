@@ -170,9 +170,9 @@ EXERCISES = (
         title="When attention is half of the work",
         level=2,
         minutes=7,
-        task="With F = 4 H, from which length T on do the two products inside "
-        "attention take as many operations as the six linear maps? Set "
-        "`crossover` to T for MiniLM, whose H is 384.",
+        task="With F = 4 H, at which length T do the two products inside attention "
+        "take as many operations as the six linear maps? Set `crossover` to T for "
+        "MiniLM, whose H is 384.",
         hints=(
             "With F = 4 H the six maps take 2 T (4 + 8) H² = 24 T H².",
             "The two products take 4 T² H. Set both equal and divide by 4 T H.",
@@ -199,7 +199,7 @@ EXERCISES = (
             ),
         ),
         name="crossover",
-        why="24 T H² = 4 T² H at T = 6 H, which is 2304 for MiniLM: far beyond the 512 "
-        "that it takes.",
+        why="24 T H² = 4 T² H at T = 6 H, which is 2304 for MiniLM: far beyond its "
+        "limit of 512 tokens.",
     ),
 )
