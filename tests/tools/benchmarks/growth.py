@@ -18,10 +18,9 @@ from speed import PEER, make_folder, write_table
 
 HERE = Path(__file__).resolve().parent
 SIDES = {"fast": "#0072B2", "plain": "#D55E00", PEER: "#009E73"}
-LENGTHS = {1: (16, 128, 256, 384, 512)}
-TEXTS = {128: (1, 8, 16, 24, 32)}
-SHAPES = [(B, T) for B, lengths in LENGTHS.items() for T in lengths]
-SHAPES += [(B, T) for T, counts in TEXTS.items() for B in counts[1:]]
+LENGTHS = [(1, T) for T in (16, 128, 256, 384, 512)]
+TEXTS = [(B, 128) for B in (1, 8, 16, 24, 32)]
+SHAPES = LENGTHS + TEXTS[1:]  # (1, 128) is in both
 
 
 def highest(side, folder, B, T):
@@ -48,18 +47,17 @@ def draw(found):
     from matplotlib import pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True)
+    ranges = [(1, T) for T in range(16, 513, 8)], [(B, 128) for B in range(1, 33)]
     for side, megabytes in found.items():
-        rates, _ = fit(megabytes)
-        of = dict(zip(SHAPES, megabytes))
-        panels = (
-            (left, [(1, T) for T in LENGTHS[1]], [(1, T) for T in range(16, 513, 8)]),
-            (right, [(B, 128) for B in TEXTS[128]], [(B, 128) for B in range(1, 33)]),
-        )
-        for axis, (panel, shapes, line) in enumerate(panels):
-            x = [shape[1 - axis] for shape in line]
+        (rates, _), measured = fit(megabytes), dict(zip(SHAPES, megabytes))
+        for panel, points, line, axis in (
+            (left, LENGTHS, ranges[0], 1),
+            (right, TEXTS, ranges[1], 0),
+        ):
+            x = [shape[axis] for shape in line]
             panel.plot(x, terms(line) @ rates, color=SIDES[side], label=side)
-            x = [shape[1 - axis] for shape in shapes]
-            panel.plot(x, [of[shape] for shape in shapes], "o", color=SIDES[side])
+            x, y = [shape[axis] for shape in points], [measured[p] for p in points]
+            panel.plot(x, y, "o", color=SIDES[side])
     left.set(xlabel="tokens T of one text", ylabel="highest memory, MB", ylim=(0, None))
     right.set(xlabel="texts B of 128 tokens")
     left.legend(frameon=False, loc="lower right")

@@ -9,8 +9,10 @@ The docstrings of bert_np/fast.py quote these figures.
 
 import argparse
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from multiprocessing import get_context
 from timeit import timeit
 from unittest import mock
 
@@ -132,22 +134,34 @@ def activation(rounds):
 
 def blocks(rounds):
     """Large blocks: between two steps a thread waits for Python's lock."""
-    halves = np.random.default_rng(0).standard_normal((2, 2**20), dtype=np.float32)
-
-    def gelu_in(size):
-        def of(half):
-            for start in range(0, half.size, size):
-                fast._gelu(half[start : start + size])
-
-        list(pool.map(of, halves))
-
-    with ThreadPoolExecutor(2) as pool:
+    alone = get_context("spawn")
+    with ThreadPoolExecutor(2) as threads, ProcessPoolExecutor(2, alone) as processes:
+        small = partial(run_twice, threads, 2**15)
         report(
-            "GELU in blocks of 2^18 values, not 2^15, in two threads",
-            lambda: gelu_in(2**15),
-            lambda: gelu_in(2**18),
-            rounds * 5,
+            "GELU in blocks of 2^17 values, not 2^15, in two threads",
+            small,
+            partial(run_twice, threads, 2**17),
+            rounds * 2,
         )
+        report(
+            "(not used) the blocks of 2^15 in two processes, each with a lock",
+            small,
+            partial(run_twice, processes, 2**15),
+            rounds * 2,
+        )
+
+
+def run_twice(pool, size):
+    """The same work in two workers at once."""
+    list(pool.map(gelu_in_blocks, [size] * 2))
+
+
+def gelu_in_blocks(size):
+    """GELU of a million values, several times."""
+    x = np.linspace(-3, 3, 2**20, dtype=np.float32)
+    for _ in range(20):
+        for start in range(0, x.size, size):
+            fast._gelu(x[start : start + size])
 
 
 def tiles(rounds):
