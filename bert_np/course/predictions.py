@@ -354,7 +354,7 @@ PREDICTIONS = {
         "feed-forward",
         "Its two matrices hold 2 · H · 4H = 8 H² numbers in each layer, the four of "
         "attention 4 H², half as many.",
-        "most in 12 layers: feed-forward",
+        "most are in 12 layers: feed-forward",
         also=("the feed-forward networks", "ffn"),
     ),
     "07.head": Prediction(
