@@ -4,11 +4,11 @@ The tricks, each with its time divided by the time without it (BERT-Base,
 two cores, `python tests/tools/benchmarks/tricks.py`):
 
     0.58  padding is left out: 32 texts of 8 to 128 tokens
-    0.78  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
-    0.86  the same for one text of 512 tokens
-    0.86  query, key and value in one product: of these products
-    0.68  division by the sums after the product with V: of this step
-    0.72  GELU by the logistic function: of this step
+    0.64  parts of the tokens run in threads, each with one BLAS thread: (8, 128)
+    0.69  the same for one text of 512 tokens
+    0.97  query, key and value in one product: of these products
+    0.72  division by the sums after the product with V: of this step
+    0.70  GELU by the logistic function: of this step
 
 In addition, sums and activations overwrite their input. Attention takes few
 heads, or several short texts, at a time, so that intermediate results stay in

@@ -150,7 +150,7 @@ def in_blocks(function):
 @checked
 @in_blocks
 def gelu(x):
-    """Weight each value by the probability of a normal variable below it.
+    """Weight each value by the probability of a smaller normal variable.
 
     x Phi(x) = x (1 + erf(x / sqrt(2))) / 2. HuggingFace calls it "gelu".
 

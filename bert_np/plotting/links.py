@@ -86,7 +86,7 @@ def plot_links(
     if only:
         chosen[np.setdiff1d(range(len(chosen)), own)] = False
     chosen, cut = limit_lines(data.probs, chosen, own)
-    largest = f"the largest of each row, together {mass:.0%} of it"
+    largest = f"the largest of each row, at least {mass:.0%} of it"
     notes = [*data.notes, largest, *cut]
     notes += [name_columns(data, own)] if len(own) > 1 else []
     height = min(9.0, max(2.0, 1.3 * LINE * max(data.probs.shape)))
